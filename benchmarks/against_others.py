@@ -23,7 +23,7 @@ from sklearn.neural_network import MLPClassifier
 from skorch import NeuralNet
 from torch import nn
 
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.estimator import CandidateClassifier
 from comes.estimator.scaling import fit_scaling
 from comes.generation import case_b
@@ -83,7 +83,7 @@ def main() -> None:
     """Measure all and write medians and ratios."""
     result: dict[str, Any] = {"epochs": EPOCHS, "repeats": REPEATS, "seconds": {}}
     for name in ("mirflickr5000", "scene", "bibtex"):
-        dataset = load_dataset(name)
+        dataset = open_dataset(name)
         candidates = dataset.candidates
         if candidates is None:
             candidates = case_b(dataset.known_relevant(), exclude_rate=0.5)

@@ -22,7 +22,7 @@ from measuring import compared, seconds_in_turns, significant, write
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.generation import case_b
 from comes.models import mlp
 from comes.priors import count_class_prior
@@ -70,7 +70,7 @@ def updates(X: SparseRows, model: nn.Module) -> dict[str, float]:
 
 def read_task(name: str) -> tuple[Any, torch.Tensor, nn.Module, nn.Module]:
     """Return the rows of a data set, its candidates, the risk and the network."""
-    dataset = load_dataset(name)
+    dataset = open_dataset(name)
     relevant = dataset.known_relevant()
     S = dataset.candidates
     S = case_b(relevant, exclude_rate=0.5) if S is None else S

@@ -24,7 +24,7 @@ from measuring import compared, seconds_in_turns, significant, write
 from sklearn.model_selection import KFold
 from torch import nn
 
-from comes.datasets import Dataset, read_dataset
+from comes.datasets import Dataset, open_dataset
 from comes.estimator import CandidateClassifier, fit_together
 from comes.flat_settings import from_flat, frozen_settings
 from comes.models import mlp
@@ -116,7 +116,7 @@ def many_labels(q: int = 10_000, batch: int = 256) -> dict[str, float]:
 def main() -> None:
     """Measure all and write the result."""
     folder = Path(os.environ["COMES_DATA"]) / "pml"
-    sets = {name: read_dataset(folder / f"{name}.mat") for name in ("mirflickr5000", "YeastBP")}
+    sets = {name: open_dataset(folder / f"{name}.mat") for name in ("mirflickr5000", "YeastBP")}
     result: dict[str, Any] = {"repeats": REPEATS, "many_labels": many_labels()}
     print(result["many_labels"], flush=True)
     result["seconds_per_epoch"] = {name: epochs_of(dataset) for name, dataset in sets.items()}

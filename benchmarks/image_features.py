@@ -31,7 +31,8 @@ import torch
 from measuring import significant, write
 from PIL import Image
 
-from comes.datasets import Images, image_names
+from comes.datasets import Images
+from comes.datasets.images import image_names
 from comes.images import Backbone, compute_features, make_backbone
 from comes.training.pixels import PixelRows
 

@@ -34,7 +34,7 @@ from measuring import write
 
 from comes import load_model
 from comes.cli import main as main_of_comes
-from comes.datasets import make_scenes, read_dataset
+from comes.datasets import make_scenes, open_dataset
 from comes.jobs import fit_model, generate_candidates
 
 KINDS = ("kill", "term", "disk")
@@ -201,7 +201,7 @@ def is_sound(command: str, place: Path, old: bool) -> bool:
     if command == "predict":
         return len(pd.read_csv(output)) in (300, 1)
     if command == "convert":
-        return len(read_dataset(output)) in (300, 60)
+        return len(open_dataset(output)) in (300, 60)
     for result in output.rglob("result.json"):
         json.loads(result.read_text())
     page = output / "report" / "index.html"

@@ -24,7 +24,7 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from comes.answers import State
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.errors import ComesError
 from comes.generation import case_a
 from comes.models import mlp
@@ -47,7 +47,7 @@ SGD = make_optimizer("sgd", learning_rate=5e-3, weight_decay=1e-4)
 def read_or_draw(name: str) -> tuple[Any, Any, str]:
     """Return X and the relevant labels of a data set, or drawn in its shape, and which it is."""
     try:
-        dataset = load_dataset(name)
+        dataset = open_dataset(name)
     except (ComesError, ImportError):  # no data here, or nothing to find it with
         n, d, density, q, share = SHAPES[name]
         rng = np.random.default_rng(0)

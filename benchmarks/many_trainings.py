@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.estimator import CandidateClassifier, fit_together, together
 from comes.priors import count_class_prior
 from comes.risks import HammingRisk
@@ -88,7 +88,7 @@ def main() -> None:
     for d in (50, 200, 500, 1500):
         result["choices"][str(d)] = choices(d)
         print(d, result["choices"][str(d)], flush=True)
-    dataset = load_dataset("mirflickr5000")
+    dataset = open_dataset("mirflickr5000")
     X, S, prior = dataset.X, dataset.candidates, count_class_prior(dataset.known_relevant())
     folds = [rows for rows, _ in KFold(10, shuffle=True, random_state=0).split(X)]
     actions = {

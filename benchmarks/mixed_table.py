@@ -31,10 +31,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from comes.columns import ColumnEncoder
 from comes.estimator import CandidateClassifier
 from comes.generation import independent
 from comes.metrics import average_precision
+from comes.tables import ColumnEncoder
 
 N_TRAIN, N_TEST, N_LABELS, RATE, SEEDS = 3000, 2000, 6, 0.5, 3
 N_MANY = 100_000  # rows that are encoded for the clock

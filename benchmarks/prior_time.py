@@ -20,7 +20,7 @@ from measuring import significant, write
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.priors import estimate_class_prior
 
 REPEATS = 5
@@ -34,7 +34,7 @@ def cross_fit(X: Any, candidates: Any) -> None:
 
 def main() -> None:
     """Measure all three in turns and write medians and ratios."""
-    dataset = load_dataset("YeastBP")
+    dataset = open_dataset("YeastBP")
     assert dataset.candidates is not None
     X, S = dataset.X, dataset.candidates
     seconds: dict[str, list[float]] = {"all_at_once": [], "label_by_label": [], "logistic": []}

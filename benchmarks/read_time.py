@@ -13,22 +13,22 @@ from typing import Any
 
 from measuring import write
 
-from comes.datasets import KNOWN, load_dataset
+from comes.datasets import KNOWN, open_dataset
 
 REPEATS = 5
 
 
-def seconds(name: str, split: str) -> float:
+def seconds(name: str) -> float:
     """Return how long one reading takes."""
     started = time.perf_counter()
-    load_dataset(name, split)
+    open_dataset(name)
     return time.perf_counter() - started
 
 
-def memory(name: str, split: str) -> tuple[float, float]:
+def memory(name: str) -> tuple[float, float]:
     """Return the megabytes at the peak and those that are kept."""
     tracemalloc.start()
-    dataset = load_dataset(name, split)
+    dataset = open_dataset(name)
     kept, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     del dataset
@@ -43,8 +43,8 @@ def main() -> None:
             if not known.is_at_hand(split):
                 continue
             name = f"{known.name}:{split}" if split else known.name
-            times = [seconds(known.name, split) for _ in range(REPEATS)]
-            peak, kept = memory(known.name, split)
+            times = [seconds(name) for _ in range(REPEATS)]
+            peak, kept = memory(name)
             sets[name] = {
                 "seconds": round(statistics.median(times), 3),
                 "peak_megabytes": round(peak, 1),

@@ -3,11 +3,11 @@
     python benchmarks/stream_memory.py
 
 writes ``benchmarks/results/stream_memory.json``. Generated rows are written as a parquet folder
-(40 numbers, ten complementary labels of 1000), as LIBSVM files (60 non-zeros of 100000 features,
-ten labels of 100000), and as lines of json (a text and ticked labels). For each, a process of its
-own opens the shards without a cache in blocks of 8192 rows, gathers the statistics of all rows with
-a sample of as many, and reads every block once. Memory is the peak of the process with all that it
-imports, beside what the imports alone take; the ratio of the peaks should be near 1. Linux only.
+(40 numbers, ten complementary labels of 1000), as csv files of the same, and as lines of json (a
+text and ticked labels). For each, a process of its own opens the shards with an empty cache in
+blocks of 8192 rows, gathers the statistics of all rows with a sample of as many, and reads every
+block once. Memory is the peak of the process with all that it imports, beside what the imports
+alone take; the ratio of the peaks should be near 1. Linux only.
 """
 
 import argparse
@@ -32,7 +32,7 @@ PASS = """
 import json, re, sys, time
 from comes.datasets import open_shards
 from comes.estimator.stream import gather_statistics
-import sklearn.datasets, sklearn.feature_extraction.text, pyarrow.parquet
+import sklearn.feature_extraction.text, pyarrow.dataset, pyarrow.parquet
 
 def peak():  # of this process alone; ru_maxrss begins with that of its parent
     return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
@@ -43,13 +43,13 @@ opened = time.perf_counter()
 statistics = gather_statistics(shards, sample_rows=int(sys.argv[3]))
 gathered = time.perf_counter()
 shards = shards.prepared(statistics.prepare)
-rows = sum(len(shards.read(block)[1]) for block in range(len(shards.blocks)))
+rows = sum(len(shards.read(block)[1]) for block in range(len(shards.sizes)))
 read = time.perf_counter()
-assert rows == statistics.n_rows
+assert rows == statistics.counts.n_rows.sum()
 print(json.dumps({
     "rows": rows,
     "labels": len(shards.label_names),
-    "blocks": len(shards.blocks),
+    "blocks": len(shards.sizes),
     "peak_megabytes": peak(),
     "import_megabytes": before,
     "open_seconds": opened - started,
@@ -65,24 +65,24 @@ def draw_sets(rng: np.random.Generator, n: int, q: int, names: list[str]) -> lis
     return [";".join(names[j] for j in sorted(set(row))) for row in drawn.tolist()]
 
 
-def write_parquet(path: Path, n: int, rng: np.random.Generator) -> None:
-    """Write rows of numbers and complementary labels."""
+def draw_table(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Return rows of numbers and complementary labels."""
     names = [f"label{j}" for j in range(1000)]
     X = rng.normal(size=(n, 40)).astype(np.float32)
     table = pd.DataFrame(X, columns=[f"x{j}" for j in range(40)])
     table["complementary"] = draw_sets(rng, n, 1000, names)
+    return table
+
+
+def write_parquet(path: Path, n: int, rng: np.random.Generator) -> None:
+    """Write rows of numbers and complementary labels."""
+    table = draw_table(n, rng)
     table.to_parquet(path.with_suffix(".parquet"), index=False, row_group_size=AT_ONCE)
 
 
-def write_lines(path: Path, n: int, rng: np.random.Generator) -> None:
-    """Write rows of LIBSVM after a line n d q."""
-    labels = np.sort(rng.integers(0, 100_000, (n, 10)), axis=1).tolist()
-    places = np.sort(rng.integers(0, 100_000, (n, 60)), axis=1).tolist()
-    with path.with_suffix(".svm").open("w") as file:
-        file.write(f"{n} 100000 100000\n")
-        for row, features in zip(labels, places, strict=True):
-            cells = " ".join(f"{j}:0.5" for j in dict.fromkeys(features))
-            file.write(f"{','.join(map(str, dict.fromkeys(row)))} {cells}\n")
+def write_csv(path: Path, n: int, rng: np.random.Generator) -> None:
+    """Write the same rows as text."""
+    draw_table(n, rng).to_csv(path.with_suffix(".csv"), index=False)
 
 
 def write_texts(path: Path, n: int, rng: np.random.Generator) -> None:
@@ -98,7 +98,7 @@ def write_texts(path: Path, n: int, rng: np.random.Generator) -> None:
 
 FORMS: dict[str, tuple[Callable[[Path, int, np.random.Generator], None], dict[str, Any]]] = {
     "parquet": (write_parquet, {}),
-    "libsvm": (write_lines, {"labels_are": "complementary"}),
+    "csv": (write_csv, {}),
     "jsonl": (write_texts, {"text": ["text"]}),
 }
 

@@ -17,8 +17,8 @@ from typing import Any
 from measuring import write
 from scipy import sparse
 
-from comes.columns import ColumnEncoder
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
+from comes.tables import ColumnEncoder
 
 WAYS = ("tfidf", "wordllama")
 
@@ -27,7 +27,7 @@ def measure(text: str) -> dict[str, Any]:
     """Return what it takes to encode the comments twice."""
     with tempfile.TemporaryDirectory() as cache:
         os.environ["COMES_CACHE"] = cache
-        X = load_dataset("GoEmotions", "train").X
+        X = open_dataset("GoEmotions:train").X
         encoder = ColumnEncoder(kinds={"text": "text"}, text=text)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         started = time.perf_counter()

@@ -11,11 +11,16 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from comes.annotate import project, schema
-from comes.datasets.feature_writing import FEATURE_ENDINGS
 from comes.datasets.formats import FORMATS, PARTS, Format
-from comes.datasets.image_formats import PICTURE_ENDINGS
-from comes.datasets.prediction_tables import JSON_LINES, PREDICTED, PROBABILITY, SCORE
-from comes.datasets.tables import TABLE_ENDINGS
+from comes.datasets.images import PICTURE_ENDINGS
+from comes.datasets.predictions import (
+    FEATURE_ENDINGS,
+    JSON_LINES,
+    PREDICTED,
+    PROBABILITY,
+    SCORE,
+)
+from comes.datasets.table import TABLE_ENDINGS
 from comes.estimator import storage
 from comes.experiment import config
 from comes.jobs.model_keeping import name_checkpoint, name_partial
@@ -48,7 +53,7 @@ PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false
 
 def formats_table() -> Table:
     """Return every format of data: its endings, what it holds, and how it is written."""
-    table = [["ending", "what is read", "its labels are", "fields of a `Reading`", "written"]]
+    table = [["ending", "what is read", "its labels are", "fields of a `ReadOptions`", "written"]]
     for found, endings in group_formats():
         fields_used = ", ".join(f"`{name}`" for name in found.fields)
         forms = ", ".join(found.writers) if len(found.writers) > 1 else "yes"
@@ -67,16 +72,15 @@ def group_formats() -> list[tuple[Format, list[str]]]:
 
 def written_parts_table() -> Table:
     """Return which parts of a data set survive in which file."""
-    writers = {
-        f"{endings[0]} {form}" if len(found.writers) > 1 else endings[0]: writer
+    held_parts = {
+        f"{endings[0]} {form}" if len(found.writers) > 1 else endings[0]: held
         for found, endings in group_formats()
-        for form, writer in found.writers.items()
+        for form, (_, held) in found.writers.items()
     }
     rows = [
-        [part, *("yes" if part in writer.holds else "–" for writer in writers.values())]
-        for part in PARTS
+        [part, *("yes" if part in held else "–" for held in held_parts.values())] for part in PARTS
     ]
-    return [["part", *(f"`{name}`" for name in writers)], *rows]
+    return [["part", *(f"`{name}`" for name in held_parts)], *rows]
 
 
 def files_table() -> Table:

@@ -53,8 +53,8 @@ print(answers)
 # truth was known; otherwise they are estimated, which takes longer than the training. Most comments
 # have one emotion or none, so probabilities seldom reach one half: labels are cut to be predicted
 # as often as their class prior says.
-from comes.columns import ColumnEncoder
 from comes.metrics import average_precision
+from comes.tables import ColumnEncoder
 
 model = CandidateClassifier(
     model="linear",

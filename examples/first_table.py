@@ -60,10 +60,10 @@ print(tickets[["product", "value", "message", "possible"]].head(3).to_string(max
 # `labels=` names the column with the candidates; every other column is a feature. Nothing has to be
 # scaled, encoded or filled in: `comes` looks at each column and says what it takes it for. An id is
 # left out, because it would be learned by heart.
-from comes.columns import describe_columns
-from comes.datasets import read_dataset
+from comes.datasets import open_dataset
+from comes.tables import describe_columns
 
-data = read_dataset(folder / "tickets.csv", labels=["possible"])
+data = open_dataset(folder / "tickets.csv", labels=["possible"])
 print(data)
 for column in describe_columns(data.X):
     print(f"{column.name}: {column.kind}; {column.becomes}")

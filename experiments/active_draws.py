@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from comes.answers import AnswerRates, Answers, State
 from comes.answers.questions import Round, draw_questions, estimate_share
-from comes.datasets import Dataset, load_dataset, make_scenes
+from comes.datasets import Dataset, make_scenes, open_dataset
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 from comes.generation import simulate_answers
@@ -46,7 +46,7 @@ class Asked(NamedTuple):
 
 def load(name: str) -> Dataset:
     """Return a data set with true labels."""
-    return make_scenes(n=4000) if name == "scenes" else load_dataset(name)
+    return make_scenes(n=4000) if name == "scenes" else open_dataset(name)
 
 
 def fit(X: Matrix, codes: Matrix, asked: Asked, seed: int) -> CandidateClassifier:

@@ -21,7 +21,7 @@ from scipy.stats import spearmanr
 from selection import GRID, make_classifier
 from sklearn.model_selection import train_test_split
 
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import cross_fit, fit_together
 from comes.files import replacing_file
@@ -37,7 +37,7 @@ def run(name: str, rate: float) -> dict[str, Any]:
     """Return the rank correlations on one data set."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", ComesWarning)
-    dataset = load_dataset(name)
+    dataset = open_dataset(name)
     X = dataset.X.to_numpy(dtype=float) if hasattr(dataset.X, "to_numpy") else dataset.X
     relevant = dataset.known_relevant()
     rows, test = train_test_split(np.arange(len(relevant)), test_size=0.3, random_state=0)

@@ -23,7 +23,7 @@ from joblib import Parallel, delayed
 
 from comes.answers import Answers, State
 from comes.answers.convert import BoolMatrix
-from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
+from comes.datasets import Dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.files import replacing_file
 from comes.priors import estimate_answer_rates
@@ -42,7 +42,7 @@ def load(name: str, folder: Path | None) -> Dataset:
     """Return a set with true labels, by its name or from a file."""
     if name == "scenes":
         return make_scenes("train", 12_000)
-    return load_dataset(name) if folder is None else open_dataset(folder / f"{name}.npz")
+    return open_dataset(name) if folder is None else open_dataset(folder / f"{name}.npz")
 
 
 def run(name: str, title: str, seed: int, folder: Path | None) -> dict[str, Any]:

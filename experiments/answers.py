@@ -31,7 +31,7 @@ from sklearn.model_selection import train_test_split
 
 from comes.answers import Answers
 from comes.answers.convert import BoolMatrix
-from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
+from comes.datasets import Dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
@@ -90,7 +90,7 @@ def load(name: str, folder: Path | None) -> Dataset:
     """Return a set with true labels, by its name or from a file."""
     if name == "scenes":
         return make_scenes("train", 12000)
-    return load_dataset(name) if folder is None else open_dataset(folder / f"{name}.npz")
+    return open_dataset(name) if folder is None else open_dataset(folder / f"{name}.npz")
 
 
 def look(answers: Answers, relevant: BoolMatrix, sees: str) -> BoolMatrix | Answers:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comes.answers import Answers, State, choose_questions
-from comes.datasets import Dataset, load_dataset, make_scenes
+from comes.datasets import Dataset, make_scenes, open_dataset
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 from comes.generation import simulate_answers
@@ -31,7 +31,7 @@ DATA = ("scenes", "scene", "yeast", "emotions")
 
 def load(name: str) -> Dataset:
     """Return a data set with true labels."""
-    return make_scenes(n=4000) if name == "scenes" else load_dataset(name)
+    return make_scenes(n=4000) if name == "scenes" else open_dataset(name)
 
 
 def judge(X: Any, relevant: Any, answers: Answers, test: Any, seed: int) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.files import replacing_file
 from comes.generation import case_b
 from comes.selection import check_constant_rate
@@ -22,7 +22,7 @@ RESULT = Path(__file__).parent / "results" / "assumption.json"
 
 def check(name: str) -> dict[str, Any]:
     """Return what is found on a sample of rows."""
-    dataset = load_dataset(name)
+    dataset = open_dataset(name)
     relevant = dataset.known_relevant()
     candidates = dataset.candidates
     if candidates is None:

@@ -35,7 +35,7 @@ from sklearn.model_selection import train_test_split
 
 from comes.answers import Answers
 from comes.answers.convert import BoolMatrix
-from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
+from comes.datasets import Dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
@@ -111,7 +111,7 @@ def load(name: str, folder: Path | None) -> Dataset:
     elif folder is not None and (folder / f"{name}.npz").exists():
         dataset = open_dataset(folder / f"{name}.npz")
     else:
-        dataset = read_texts() if name == "goemotions" else load_dataset(name)
+        dataset = read_texts() if name == "goemotions" else open_dataset(name)
     if not n_rows:
         return dataset
     rows = np.random.default_rng(99).permutation(len(dataset))[: int(n_rows)]

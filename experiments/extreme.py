@@ -33,7 +33,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 from sklearn.model_selection import train_test_split
 
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.files import replacing_file
 from comes.top_metrics import ndcg_at_k, precision_at_k
 
@@ -81,7 +81,7 @@ def read_set(name: str, small: bool, folder: Path) -> tuple[Any, Any, Any, Any]:
     """Return features and labels of training rows, then of test rows, all CSR."""
     if name == "generated":
         return read_generated(small, folder)
-    dataset = load_dataset(name)
+    dataset = open_dataset(name)
     X, relevant = sparse.csr_array(dataset.X), sparse.csr_array(dataset.known_relevant())
     rows = np.arange(X.shape[0])[: 1000 if small else None]
     train, test = train_test_split(rows, test_size=TEST_SHARE, random_state=0)

@@ -23,7 +23,7 @@ from sklearn.model_selection import train_test_split
 
 from comes.answers import Answers
 from comes.answers.convert import BoolMatrix
-from comes.datasets import load_dataset, make_scenes
+from comes.datasets import make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
@@ -75,7 +75,7 @@ def draw(name: str, rate: float | None, seed: int) -> Draw:
     if name == "genbase-like":
         X, relevant = make_genbase_like(seed)
     else:
-        dataset = make_scenes("train", 2000) if name == "scenes" else load_dataset(name)
+        dataset = make_scenes("train", 2000) if name == "scenes" else open_dataset(name)
         X, relevant = np.asarray(dataset.X), dataset.known_relevant()
     train, test = train_test_split(np.arange(len(relevant)), test_size=0.2, random_state=seed)
     own, rng = relevant[train], np.random.default_rng(seed)

@@ -38,7 +38,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from comes.answers.convert import BoolMatrix
-from comes.datasets import load_dataset, make_scenes
+from comes.datasets import make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.files import replacing_file
 from comes.generation import independent, instance_dependent, project_rows, tilted_probability
@@ -125,7 +125,7 @@ class Fit(NamedTuple):
 
 def draw(name: str, kind: str, seed: int) -> Draw:
     """Return one draw of candidates and one split of the rows."""
-    dataset = make_scenes("train", 3000) if name == "scenes" else load_dataset(name)
+    dataset = make_scenes("train", 3000) if name == "scenes" else open_dataset(name)
     features = dataset.known_features()
     X = np.asarray(features.toarray() if sparse.issparse(features) else features, float)
     relevant, rows = dataset.known_relevant(), len(dataset)

@@ -24,7 +24,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from comes.answers.convert import BoolMatrix
-from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
+from comes.datasets import Dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
@@ -45,7 +45,7 @@ def load(name: str, folder: Path | None) -> Dataset:
     """Return a set with true labels, by its name or from a file; at most 3000 of its rows."""
     if name == "scenes":
         return make_scenes("train", MOST_ROWS)
-    dataset = load_dataset(name) if folder is None else open_dataset(folder / f"{name}.npz")
+    dataset = open_dataset(name) if folder is None else open_dataset(folder / f"{name}.npz")
     if len(dataset) <= MOST_ROWS:
         return dataset
     return dataset.take(np.random.default_rng(0).permutation(len(dataset))[:MOST_ROWS])

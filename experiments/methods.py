@@ -16,7 +16,7 @@ from typing import Any
 
 from sklearn.model_selection import KFold
 
-from comes.datasets import Dataset, load_dataset, make_scenes
+from comes.datasets import Dataset, make_scenes, open_dataset
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
@@ -77,7 +77,7 @@ def main() -> None:
         "command": "python experiments/methods.py",
         "scenes": compare(train, test, candidates, None, epochs=50),
     }
-    flickr = load_dataset("mirflickr5000")
+    flickr = open_dataset("mirflickr5000")
     seen, unseen = next(KFold(10, shuffle=True, random_state=SEED).split(flickr.known_relevant()))
     train, test = flickr.take(seen), flickr.take(unseen)
     prior = count_class_prior(train.known_relevant())

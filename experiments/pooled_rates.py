@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comes.answers import Answers
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.errors import ComesWarning
 from comes.files import replacing_file
 from comes.generation import case_a, simulate_answers
@@ -93,7 +93,7 @@ def average(runs: list[dict[str, float]]) -> dict[str, float]:
 
 def judge_set(name: str, how: float | str) -> dict[str, Any]:
     """Return the errors on a data set."""
-    data = load_dataset(name)
+    data = open_dataset(name)
     relevant = data.known_relevant()
     truth, pooled, with_features = relevant.mean(axis=0), [], []
     flags: Counter[str] = Counter()

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from comes.datasets import Dataset, load_dataset, make_scenes
+from comes.datasets import Dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
@@ -37,7 +37,7 @@ METHODS = ("best-bin", "bbe")
 
 def load(name: str) -> Dataset:
     """Return a data set with true labels."""
-    return make_scenes("train", 5000) if name == "scenes" else load_dataset(name)
+    return make_scenes("train", 5000) if name == "scenes" else open_dataset(name)
 
 
 def estimators() -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ def real() -> list[dict[str, Any]]:
     """Return estimates from real candidates beside the truth."""
     rows = []
     for name in ("mirflickr5000", "YeastCC", "YeastBP"):
-        dataset = load_dataset(name)
+        dataset = open_dataset(name)
         truth = count_class_prior(dataset.known_relevant())
         started = time.perf_counter()
         estimate = estimate_class_prior(dataset.X, dataset.known_candidates(), "best-bin")

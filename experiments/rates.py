@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.datasets import Dataset, load_dataset, make_scenes
+from comes.datasets import Dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.files import replacing_file
 from comes.generation import case_a
@@ -46,7 +46,7 @@ N_SEEDS, N_SMALL_SEEDS, FEW = 5, 3, 500
 
 def load(name: str) -> Dataset:
     """Return a data set with true labels."""
-    return make_scenes("train", 5000) if name == "scenes" else load_dataset(name)
+    return make_scenes("train", 5000) if name == "scenes" else open_dataset(name)
 
 
 def share_scores() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold
 
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.estimator import CandidateClassifier, fit_together
 from comes.files import replacing_file
 from comes.generation import case_b
@@ -63,7 +63,7 @@ def compare(name: str, X: Any, relevant: Any, candidates: Any, folds: list[Any])
 
 def main() -> None:
     """Run all and write the result."""
-    flickr = load_dataset("mirflickr5000")
+    flickr = open_dataset("mirflickr5000")
     relevant, own = flickr.known_relevant(), flickr.known_candidates()
     rate = (~own).sum(axis=0) / (~relevant).sum(axis=0)  # P(excluded | irrelevant), by label
     folds = list(KFold(10, shuffle=True, random_state=0).split(relevant))[:FOLDS]

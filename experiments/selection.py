@@ -22,7 +22,7 @@ from joblib import Parallel, delayed
 from scipy.stats import spearmanr
 from sklearn.model_selection import train_test_split
 
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier, cross_fit, fit_together
 from comes.files import replacing_file
@@ -45,7 +45,7 @@ def run(name: str, rate: float | None, seed: int) -> dict[str, Any]:
     """Return the estimates and the true metrics of every model on one data set."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", ComesWarning)
-    dataset = load_dataset(name)
+    dataset = open_dataset(name)
     X = dataset.X.to_numpy(dtype=float) if hasattr(dataset.X, "to_numpy") else dataset.X
     relevant = dataset.known_relevant()
     rows, test = train_test_split(np.arange(len(relevant)), test_size=0.3, random_state=seed)

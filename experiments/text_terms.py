@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from comes.answers import Answers
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
@@ -112,7 +112,7 @@ def main() -> None:
     warnings.simplefilter("ignore", ComesWarning)
     rows = json.loads(RESULT.read_text())["rows"] if RESULT.exists() else []
     done = {(row["labels"], row["longest"], row["most_terms"]) for row in rows}
-    dataset = load_dataset("GoEmotions", "train")
+    dataset = open_dataset("GoEmotions:train")
     chosen = np.random.default_rng(0).permutation(len(dataset))[:N_ROWS]
     texts = [dataset.X["text"].iloc[row] for row in chosen]
     relevant = dataset.known_relevant()[chosen]

@@ -26,13 +26,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from comes.answers import Answers
-from comes.columns import ColumnEncoder
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 from comes.generation import case_b, simulate_answers
 from comes.metrics import average_precision, mean_average_precision
+from comes.tables import ColumnEncoder
 
 RESULT = Path(__file__).parent / "results" / "texts.json"
 FEATURES = ("tfidf", "wordllama")
@@ -71,7 +71,7 @@ def run(features: str, title: str, n_rows: int) -> dict[str, Any]:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", ComesWarning)
     method, sees = LEARNERS[title]
-    train, test = load_dataset("GoEmotions", "train"), load_dataset("GoEmotions", "test")
+    train, test = open_dataset("GoEmotions:train"), open_dataset("GoEmotions:test")
     train = train.take(np.arange(len(train))[:n_rows])
     started = time.perf_counter()
     encoder = ColumnEncoder(kinds={"text": "text"}, text=features)

@@ -22,7 +22,7 @@ Run = Callable[..., Result]
 def command_runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return what runs ``comes ARGUMENTS`` and checks the exit code."""
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main replaces it
-    monkeypatch.setattr("comes.cli.end_like_ctrl_c", lambda: None)  # signals are those of pytest
+    monkeypatch.setattr("comes.cli.run_interruptible", lambda run: run())  # signals: pytest's
 
     def run_command(*arguments: str, code: int = 0) -> Result:
         monkeypatch.setattr(sys, "argv", ["comes", *arguments])

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from comes.datasets import Images, image_names, open_images
-from comes.files import growing
+from comes.datasets import Images, open_images
+from comes.datasets.images import image_names
+from comes.files import cache
 from comes.images import Backbone, compute_features
 from comes.training.pixels import Preprocessing
 from pictures import SIZE, tiny, write_pictures
@@ -65,7 +66,7 @@ def wait_for_a_line() -> None:
 
 
 if __name__ == "__main__":
-    growing.SECONDS = 0.0  # every batch is written
+    cache.SECONDS = 0.0  # every batch is written
     backbone = Counting(int(sys.argv[2]) if len(sys.argv) > 2 else None, wait_for_a_line)
     compute(Path(sys.argv[1]), backbone)
     print(sum(backbone.rows), flush=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from PIL import Image
 
-from comes.datasets.voc import CLASSES
+from comes.datasets.set_readers import VOC_CLASSES
 
 COCO: dict[str, Any] = {
     "images": [{"id": k, "file_name": f"{k}.jpg"} for k in (7, 9, 4)],
@@ -29,7 +29,7 @@ def make_voc(folder: Path) -> Path:
     flags = {"cat": (1, 0, -1), "dog": (-1, 1, -1), "person": (-1, -1, 0)}
     lists = folder / "ImageSets" / "Main"
     lists.mkdir(parents=True)
-    for name in CLASSES:
+    for name in VOC_CLASSES:
         lines = [f"00000{k} {flag:2d}" for k, flag in enumerate(flags.get(name, (-1,) * 3))]
         (lists / f"{name}_train.txt").write_text("\n".join(lines) + "\n")
     save_images(folder / "JPEGImages", [f"00000{k}.jpg" for k in range(3)])

@@ -25,7 +25,7 @@ from comes.annotate.drawing import _estimate
 from comes.annotate.schema import answers, cards, people
 from comes.answers import AnswerRates
 from comes.answers.questions import Round, draw_questions, estimate_share
-from comes.datasets import read_dataset
+from comes.datasets import open_dataset
 from comes.errors import ComesError
 from projects import Card, Desk, Projects, all_cards, chosen_pairs
 
@@ -99,7 +99,7 @@ def test_what_a_model_drew_is_no_fair_sample_and_exported_with_its_probability(
     for ending in (".csv", ".parquet", ".npz", ".jsonl"):
         path = tmp_path / f"answers{ending}"
         assert export_answers(project, path)["chosen_by_model"] == 16
-        assert chosen_pairs(read_dataset(path)) == set(active)
+        assert chosen_pairs(open_dataset(path)) == set(active)
     table = pd.read_csv(tmp_path / "answers.csv").query("source == 'active'")
     pairs = zip(table["item"], table["label"], strict=True)
     written = dict(zip(pairs, table["probability"], strict=True))

@@ -21,7 +21,7 @@ from comes.annotate import (
     open_project,
 )
 from comes.annotate.leases import Answer, SentAnswer
-from comes.datasets import read_dataset
+from comes.datasets import open_dataset
 from comes.errors import ComesError, ComesWarning
 from projects import (
     Card,
@@ -62,7 +62,7 @@ def test_what_is_exported_is_what_was_said(projects: Projects, tmp_path: Path) -
     for ending in ENDINGS:
         path = tmp_path / f"answers{ending}"
         assert export_answers(project, path) == counts
-        dataset = read_dataset(path)
+        dataset = open_dataset(path)
         assert dataset.items == ["t0", "t1", "t2", "t3"]  # also those that nobody was asked about
         assert dataset.label_names == ["sky", "sea"]
         assert states(dataset) == STANDS
@@ -96,7 +96,7 @@ def test_every_item_and_class_occurs_with_a_single_answer(
     say(project, {("t17", "sea"): "no"})
     for ending in ENDINGS:
         export_answers(project, tmp_path / f"answers{ending}")
-        dataset = read_dataset(tmp_path / f"answers{ending}")
+        dataset = open_dataset(tmp_path / f"answers{ending}")
         assert dataset.items == [f"t{k}" for k in range(30)]
         assert dataset.label_names == ["sky", "sea", "sun"]
         assert dataset.candidates is not None and dataset.candidates.shape == (30, 3)
@@ -122,7 +122,7 @@ def test_what_a_model_chose_is_marked(projects: Projects, tmp_path: Path) -> Non
     for ending in ENDINGS:
         counts = export_answers(project, tmp_path / f"answers{ending}")
         assert (counts["asked"], counts["chosen_by_model"]) == (4, 2)
-        dataset = read_dataset(tmp_path / f"answers{ending}")
+        dataset = open_dataset(tmp_path / f"answers{ending}")
         assert states(dataset) == states(collect_answers(project))
         assert chosen_pairs(dataset) == by_model
         drawn = dataset.known_answers().without_chosen()
@@ -142,7 +142,7 @@ def test_what_a_model_chose_is_no_candidate(projects: Projects, tmp_path: Path) 
     export_answers(project, tmp_path / "answers.csv")  # without a warning: the table has them all
     assert (pd.read_csv(tmp_path / "answers.csv")["source"] == "model").sum() == 2
     with pytest.warns(ComesWarning, match="2 answers to questions that a model chose are left"):
-        assert set(states(read_dataset(tmp_path / "answers.csv"))) == drawn
+        assert set(states(open_dataset(tmp_path / "answers.csv"))) == drawn
     with pytest.warns(ComesWarning, match="2 answers to questions that a model chose are left"):
         assert set(states(collect_answers(project))) == drawn
 
@@ -169,7 +169,7 @@ def test_where_two_people_disagree_both_answers_are_kept(
         counts = export_answers(project, tmp_path / f"answers{ending}")
         assert (counts["answers"], counts["asked"], counts["surely_not"]) == (6, 3, 1)
         assert counts["people"] == 2
-        dataset = read_dataset(tmp_path / f"answers{ending}")
+        dataset = open_dataset(tmp_path / f"answers{ending}")
         assert states(dataset) == {("p", "sky"): "no", ("q", "sky"): "maybe", ("r", "sky"): "maybe"}
         assert by_person(dataset) == everything
 
@@ -206,7 +206,7 @@ def test_an_export_replaces_the_last_one(projects: Projects, tmp_path: Path) -> 
     say(project, {("t0", "sky"): "no"})
     (tmp_path / "answers.csv").write_text("old")
     export_answers(project, tmp_path / "answers.csv")
-    assert states(read_dataset(tmp_path / "answers.csv")) == {("t0", "sky"): "no"}
+    assert states(open_dataset(tmp_path / "answers.csv")) == {("t0", "sky"): "no"}
     with pytest.raises(ComesError, match=r"answers\.xyz should end in \.csv"):
         export_answers(project, tmp_path / "answers.xyz")
 
@@ -219,7 +219,7 @@ def test_awkward_names_are_read_as_they_are(projects: Projects, tmp_path: Path) 
     say(project, said)
     for ending in ENDINGS:
         export_answers(project, tmp_path / f"answers{ending}")
-        dataset = read_dataset(tmp_path / f"answers{ending}")
+        dataset = open_dataset(tmp_path / f"answers{ending}")
         assert (dataset.items, dataset.label_names) == (AWKWARD, AWKWARD[::-1])
         assert states(dataset) == said
 
@@ -264,7 +264,7 @@ def test_the_export_is_what_a_plain_dictionary_predicts(steps: list[Step]) -> No
                 export_answers(again, Path(folder) / "answers.csv")
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")
-                    assert states(read_dataset(Path(folder) / "answers.csv")) == expected
+                    assert states(open_dataset(Path(folder) / "answers.csv")) == expected
         finally:
             projects.close()
 

@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 import comes
-from comes.datasets import Dataset, make_scenes, open_dataset, write_dataset, write_npz
+from comes.datasets import Dataset, make_scenes, open_dataset, write_dataset
+from comes.datasets.matrices import write_npz
 from comes.generation import case_b, simulate_answers
 from comes.training import loop
 from command_line import Run, command_runner, default_ctrl_c

@@ -16,7 +16,7 @@ from comes.cli.options import parse_numbers, parse_pairs, split_names
 from comes.cli.printing import print_json, print_rounded
 from comes.cli.reading_options import reading_options
 from comes.cli.training_options import training_options
-from comes.datasets import Reading
+from comes.datasets import ReadOptions
 from comes.errors import ComesError
 from comes.estimator.prepare import choose_settings
 from comes.flat_settings import from_flat
@@ -24,13 +24,15 @@ from comes.methods import BEST_PUBLISHED, DEFAULT, METHODS, find_method
 
 
 def test_every_reading_option_is_in_the_reading() -> None:
-    assert reading_options() == Reading()
+    assert reading_options() == ReadOptions()
     options: dict[str, Any] = {
         "labels": "has_*, has no",
         "relevant": "is_*",
         "ignore": "id",
         "text": "body,title",
         "category": "zip",
+        "number": "price",
+        "date": "sold",
         "item": "photo",
         "long": "who,what,said",
         "answers": "0=no,1 = maybe",
@@ -42,12 +44,14 @@ def test_every_reading_option_is_in_the_reading() -> None:
         "difficult": "relevant",
         "unannotated": "keep",
     }
-    assert reading_options(**options) == Reading(
+    assert reading_options(**options) == ReadOptions(
         labels=["has_*", "has no"],
         relevant=["is_*"],
         ignore=["id"],
         text=["body", "title"],
         category=["zip"],
+        number=["price"],
+        date=["sold"],
         item="photo",
         long=["who", "what", "said"],
         words={"0": "no", "1": "maybe"},
@@ -59,10 +63,10 @@ def test_every_reading_option_is_in_the_reading() -> None:
         difficult="relevant",
         unannotated="keep",
     )
-    assert reading_options(features="X.npz", candidates=True) == Reading(
+    assert reading_options(features="X.npz", candidates=True) == ReadOptions(
         features="X.npz", labels_are="candidates"
     )
-    assert reading_options(positives=True) == Reading(labels_are="positives")
+    assert reading_options(positives=True) == ReadOptions(labels_are="positives")
     seen = {*options, "features", "candidates", "positives"}
     assert seen == set(inspect.signature(reading_options).parameters)
 

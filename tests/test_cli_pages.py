@@ -19,7 +19,7 @@ from comes.methods import METHODS
 from command_line import Run, command_runner
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
-MOST_IN_A_GROUP = 18  # as many as say how data is read
+MOST_IN_A_GROUP = 20  # as many as say how data is read
 
 run = pytest.fixture(command_runner)
 

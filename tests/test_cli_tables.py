@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comes.datasets import Reading, open_dataset
+from comes.datasets import ReadOptions, open_dataset
 from comes.estimator import CandidateClassifier
 from comes.generation import case_b
 from comes.jobs import fit_model
@@ -35,7 +35,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_labels(train, relevant, "true")[200:].to_csv(folder / "test.csv", index=False)
     columns = list(np.random.default_rng(0).permutation(frame.columns))
     frame[200:][columns].to_csv(folder / "new.csv", index=False)
-    reading = Reading(labels=["maybe"])
+    reading = ReadOptions(labels=["maybe"])
     fit_model(
         folder / "train.csv",
         {"method": "bce", "epochs": 2},
@@ -61,7 +61,7 @@ def test_fit_evaluate_and_predict_need_no_option_but_the_labels(run: Run) -> Non
     fitted = run("fit", "train.csv", "--labels", "maybe", "-o", "model", *QUICK).stdout
     assert "200 rows, 14 columns, 3 labels" in fitted
     assert "columns: 3 numbers, 3 categories, 2 booleans, 2 dates, 1 text" in fitted
-    assert "'ticket_id' (its name says so and all values differ)" in fitted
+    assert "'ticket_id' (looks like an ID)" in fitted
     truth = ("--relevant", "true", "--ignore", "maybe")
     scored = run("evaluate", "test.csv", *truth, "-m", "model", "--json")
     assert 0 < json.loads(scored.stdout)["average_precision"] < 1
@@ -73,6 +73,22 @@ def test_fit_evaluate_and_predict_need_no_option_but_the_labels(run: Run) -> Non
     proba = model.predict_proba(pd.read_csv("new.csv", dtype=dtypes))
     written = predicted[[f"probability:{name}" for name in sorted(NAMES)]]
     np.testing.assert_allclose(written, proba, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("always::comes.errors.ComesWarning")
+def test_numbers_and_dates_can_be_said(run: Run) -> None:
+    table = pd.read_csv("train.csv", dtype=str, keep_default_na=False)
+    table["code"] = [f"{number % 40:04d}" for number in range(len(table))]
+    table["due"] = np.where(np.arange(len(table)) % 3, "12-Oct-25", "not yet")
+    table.to_csv("odd.csv", index=False)
+    says = ("odd.csv", "--labels", "maybe", "--number", "code", "--date", "du*")
+    listed = json.loads(run("datasets", *says, "--json").stdout)["columns"]
+    rows = {row["column"]: row for row in listed}
+    assert rows["code"]["taken_for"] == "number" and not rows["code"]["missing"]
+    assert rows["due"]["taken_for"] == "date" and rows["due"]["missing"] == 67
+    assert "67 other cells count as missing ('not yet')" in rows["due"]["why"]
+    twice = run("datasets", *says, "--category", "code", code=1).stderr
+    assert "'code' is named as a number and as a category" in twice
 
 
 @pytest.mark.filterwarnings("always::comes.errors.ComesWarning")
@@ -93,7 +109,7 @@ def test_what_columns_are_can_be_said(run: Run) -> None:
     warned = run("predict", "new.csv", "-m", "model", "-o", "out.csv").stderr
     assert "column 'stars' holds values that training did not see" in warned and "('9')" in warned
     shown = run("evaluate", "test.csv", *command[1:], "-m", "model", code=1).stderr
-    assert "the model knows its columns; leave --text and --category out" in shown
+    assert "the model knows its columns; leave --text, --category, --number" in shown
     missing = ("train.csv", "--labels", "maybe", "--text", "boddy", "-o", "other")
     assert "Did you mean 'body'?" in run("fit", *missing, code=1).stderr
 

@@ -1,6 +1,7 @@
 """Texts on the command line: from a table, or from questions, to a model and its predictions."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import pandas as pd
 import pytest
 
 from comes.annotate import import_answers, open_project
-from comes.columns import embeddings
-from comes.datasets import KNOWN, named
+from comes.datasets import KNOWN, catalogue
 from comes.images import load_model
+from comes.tables import open_embedding
 from command_line import Run, command_runner
+from word_models import save_model, stand_in_for_model2vec
 
 LABELS = ("sport", "weather")
 WORDS = {"sport": ["match", "goal", "team", "scored"], "weather": ["rain", "sun", "cloud", "storm"]}
@@ -34,9 +36,7 @@ def make_text(relevant: Any) -> str:
 TEXTS = [make_text(row) for row in RELEVANT]
 # Every irrelevant pair is excluded half of the time.
 CANDIDATES = RELEVANT | (RNG.random((N, 2)) < 0.5)
-VECTORS = "".join(
-    f"{word} {own} {1 - own} 0.5\n" for own, label in enumerate(LABELS) for word in WORDS[label]
-)
+VECTORS = {word: (own, 1 - own, 0.5) for own, label in enumerate(LABELS) for word in WORDS[label]}
 
 
 @pytest.fixture
@@ -47,7 +47,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     names = [";".join(np.array(LABELS)[row]) or "(none)" for row in CANDIDATES]
     table = pd.DataFrame({"note": [f"n{k}" for k in range(N)], "body": TEXTS, "maybe": names})
     table.to_csv("texts.csv", index=False)
-    Path("vectors.txt").write_text(VECTORS)
+    stand_in_for_model2vec(monkeypatch)
+    save_model(tmp_path / "vectors", VECTORS)
     return tmp_path
 
 
@@ -58,7 +59,7 @@ FIT = ("fit", "texts.csv", "--text", "body", "--labels", "maybe", "--item", "not
 LEARNED = ("--epochs", "80", "--exclude-rate", "0.5")
 
 
-@pytest.mark.parametrize("options", [(), ("--embedding", "vectors.txt")])
+@pytest.mark.parametrize("options", [(), ("--embedding", "vectors")])
 def test_from_texts_to_predictions(folder: Path, run: Run, options: tuple[str, ...]) -> None:
     run(*FIT, *LEARNED, *options)
     texts = pd.Series(["a goal for the team", "storm and rain again"], name="body")
@@ -72,17 +73,17 @@ def test_from_texts_to_predictions(folder: Path, run: Run, options: tuple[str, .
 
 
 def test_the_embedding_of_a_model_is_checked(folder: Path, run: Run) -> None:
-    run(*FIT, "--method", "bce", "--epochs", "1", "--embedding", "vectors.txt")
+    run(*FIT, "--method", "bce", "--epochs", "1", "--embedding", "vectors")
     described = json.loads(Path("model", "model.json").read_text())
     [part] = described["columns"]["parts"]
-    opened = embeddings.open_embedding("vectors.txt")
-    assert (part["embedding"], part["checksum"]) == ("vectors.txt", opened.checksum)
-    Path("vectors.txt").write_text(VECTORS.replace("0.5", "0.6"))
+    opened = open_embedding("vectors")
+    assert (part["embedding"], part["checksum"]) == ("vectors", opened.checksum)
+    save_model(folder / "vectors", VECTORS | {"sun": (0, 1, 0.6)})
     error = run("predict", "texts.csv", "--model", "model", "-o", "s.csv", code=1).stderr
-    assert "'vectors.txt' must be the one that the model was trained with" in error
-    Path("vectors.txt").unlink()
+    assert "'vectors' must be the one that the model was trained with" in error
+    shutil.rmtree("vectors")
     error = run("predict", "texts.csv", "--model", "model", "-o", "s.csv", code=1).stderr
-    assert "'vectors.txt' is neither 'wordllama', nor a folder" in error
+    assert "'vectors' is neither 'wordllama', nor a folder" in error
 
 
 def test_comments_by_name(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +96,7 @@ def test_comments_by_name(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatc
     ]
     (home / "test.tsv").write_text("\n".join(lines) + "\n")
     small = replace(KNOWN["GoEmotions"], rows={"test": N}, n_labels=2)
-    monkeypatch.setattr(named, "KNOWN", {**KNOWN, "GoEmotions": small})
+    monkeypatch.setattr(catalogue, "KNOWN", {**KNOWN, "GoEmotions": small})
     monkeypatch.setenv("COMES_DATA", str(folder / "data"))
     run("generate", "GoEmotions:test", "--case", "b", "--rate", "0.5", "-o", "said.csv")
     run("fit", "said.csv", "--text", "text", "--method", "bce", "--epochs", "1", "-o", "model")
@@ -109,7 +110,7 @@ def test_an_embedding_needs_a_text(folder: Path, run: Run) -> None:
     pd.DataFrame({"x": RNG.random(N), "maybe": pd.read_csv("texts.csv")["maybe"]}).to_csv(
         "numbers.csv", index=False
     )
-    command = ("fit", "numbers.csv", "--labels", "maybe", "-o", "m", "--embedding", "vectors.txt")
+    command = ("fit", "numbers.csv", "--labels", "maybe", "-o", "m", "--embedding", "vectors")
     error = run(*command, code=1).stderr
     assert "no column is taken for a text" in error and "--text" in error
 

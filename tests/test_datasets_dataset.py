@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+from scipy import sparse
 
 from comes.answers import Answers, LongAnswers
 from comes.datasets import Dataset, join_rows
@@ -79,6 +81,30 @@ def test_rows_joined_keep_people_and_what_a_model_chose() -> None:
     assert joined.chosen is not None and np.argwhere(joined.chosen).tolist() == [[2, 1]]
     with refused("labels of one kind; got Answers about.*Candidates of"):
         join_rows(first, Dataset(X, NAMES, np.ones((2, 2), dtype=bool)))
+
+
+def test_rows_joined_keep_the_index_where_both_have_one() -> None:
+    frames = [pd.DataFrame({"sky": [1, 0], "sea": 1}, index=list(names)) for names in ("ab", "cd")]
+    for make in (Answers.from_candidates, Answers.from_positives):
+        one, other = (
+            Dataset(pd.DataFrame({"red": [0.1, 0.2]}, frame.index), NAMES, answers=make(frame))
+            for frame in frames
+        )
+        joined = join_rows(one, other)
+        assert joined.known_answers().index.tolist() == joined.X.index.tolist() == [*"abcd"]
+        unnamed = Dataset(other.X, NAMES, answers=make(frames[1].to_numpy()))
+        mixed = join_rows(one, unnamed)
+        assert mixed.known_answers().index is None and mixed.X.index.tolist() == [0, 1, 2, 3]
+
+
+def test_sparse_rows_joined_with_chosen_questions_keep_the_marks() -> None:
+    chosen = np.array([[False, True], [False, False]])
+    thin = Answers(no=sparse.csr_array([[1, 0]]), yes=sparse.csr_array([[0, 1]]))
+    full = Answers(ANSWERS.excluded, ANSWERS.confirmed, ANSWERS.doubtful, chosen=chosen)
+    both = join_rows(Dataset(X[:1], NAMES, answers=thin), Dataset(X, NAMES, answers=full))
+    joined = both.known_answers()
+    assert joined.codes.tolist() == [[1, 2], *full.codes.tolist()]
+    assert joined.chosen is not None and np.argwhere(joined.chosen).tolist() == [[1, 1]]
 
 
 def test_true_labels_may_be_ticked_ones() -> None:

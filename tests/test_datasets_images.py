@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from comes.datasets import Dataset, Images, check_dataset, open_images, read_dataset
+from comes.datasets import Dataset, Images, check_dataset, open_dataset, open_images
 from comes.datasets.images import find_broken
 from comes.datasets.joining import join_images
 from comes.errors import ComesWarning
@@ -122,7 +122,7 @@ def test_a_folder_of_images_with_a_table(folder: Path) -> None:
     table.write_text(
         "image,size,maybe\nred.png,1,warm;bright\nsub/blue.png,2,bright\ngrey.png,,warm\n"
     )
-    dataset = read_dataset(table, labels=["maybe"], images=folder)
+    dataset = open_dataset(table, labels=["maybe"], images=folder)
     assert isinstance(dataset.X, Images) and dataset.items == list(COLOURS)
     assert str(dataset) == "3 images, 2 labels, 1.33 candidates per row"
     assert dataset.take([2]).X.names == ["grey.png"]
@@ -130,7 +130,7 @@ def test_a_folder_of_images_with_a_table(folder: Path) -> None:
         dataset.known_features()
     (folder / "sub" / "blue.png").write_text("broken")
     with pytest.warns(ComesWarning, match="1 images cannot be read"):
-        dataset = read_dataset(table, labels=["maybe"], images=folder, skip_broken=True)
+        dataset = open_dataset(table, labels=["maybe"], images=folder, skip_broken=True)
     assert dataset.items == ["red.png", "grey.png"]
     assert dataset.candidates is not None
     assert dataset.candidates.tolist() == [[True, True], [False, True]]
@@ -140,9 +140,9 @@ def test_options_for_images_need_images(folder: Path) -> None:
     table = folder.parent / "labels.csv"
     table.write_text("x,maybe\n1,warm\n")
     with refused("broken images can be skipped where there are images"):
-        read_dataset(table, labels=["maybe"], skip_broken=True)
+        open_dataset(table, labels=["maybe"], skip_broken=True)
     with refused("images are found by the names of the items"):
-        read_dataset(table, labels=["maybe"], images=folder)
+        open_dataset(table, labels=["maybe"], images=folder)
 
 
 def test_the_one_folder_of_an_archive(folder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from comes.datasets import Dataset, check_dataset, read_dataset, write_dataset
+from comes.datasets import Dataset, check_dataset, open_dataset, write_dataset
 from comes.errors import ComesWarning
 from refusals import refused
 
@@ -35,7 +35,7 @@ WRITTEN: dict[str, Callable[[list[str]], str]] = {
 
 def tags(folder: Path, cells: list[str], **fields: Any) -> Dataset:
     pd.DataFrame({"x": range(len(cells)), "tags": cells}).to_csv(folder / "a.csv", index=False)
-    return read_dataset(folder / "a.csv", labels=["tags"], **fields)
+    return open_dataset(folder / "a.csv", labels=["tags"], **fields)
 
 
 @pytest.mark.filterwarnings("error")
@@ -105,7 +105,7 @@ def test_lists_are_names_only_where_they_can_be(tmp_path: Path) -> None:
         tags(tmp_path, ["[0, 1, 1]", "[1, 0, 0]"])
     pd.DataFrame({"x": [1, 2], "tags": [[0, 1], [1, 1]]}).to_parquet(tmp_path / "a.parquet")
     with refused("lists of 2 numbers, 0 or 1"):
-        read_dataset(tmp_path / "a.parquet", labels=["tags"])
+        open_dataset(tmp_path / "a.parquet", labels=["tags"])
 
     assert tags(tmp_path, ["['sky']", "[]"]).known_candidates().tolist() == [[True], [False]]
 
@@ -124,13 +124,13 @@ def test_known_labels_tell_the_separator(tmp_path: Path) -> None:
 def test_labels_truth_and_answers_have_their_separators(tmp_path: Path) -> None:
     table = pd.DataFrame({"x": range(15), "tags": [",".join(s) for s in SETS]})
     table.assign(true=[s[0] for s in SETS]).to_csv(tmp_path / "a.csv", index=False)
-    read = read_dataset(tmp_path / "a.csv", labels=["tags"], relevant=["true"])
+    read = open_dataset(tmp_path / "a.csv", labels=["tags"], relevant=["true"])
     assert read.label_names == NAMES
     assert (read.known_relevant().sum(axis=1) == 1).all()
 
     table = pd.DataFrame({"x": [1, 2], "no": ["sky", "sea"], "yes": ["sea,sun", "sun"]})
     table.to_csv(tmp_path / "a.csv", index=False)
-    assert read_dataset(tmp_path / "a.csv").label_names == ["sea", "sky", "sun"]
+    assert open_dataset(tmp_path / "a.csv").label_names == ["sea", "sky", "sun"]
 
 
 def test_names_that_could_not_be_read_again_are_not_written(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_names_that_could_not_be_read_again_are_not_written(tmp_path: Path) -> N
     with refused("Write another form"):
         write_dataset(data, tmp_path / "b.csv", "names")
     write_dataset(data, tmp_path / "b.csv")
-    assert read_dataset(tmp_path / "b.csv").label_names == names
+    assert open_dataset(tmp_path / "b.csv").label_names == names
 
 
 def test_blanks_around_names_are_dropped_and_near_duplicates_are_reported(tmp_path: Path) -> None:

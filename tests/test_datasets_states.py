@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from comes.answers import Answers, State
-from comes.datasets import Dataset, read_dataset, write_dataset, write_npz
+from comes.datasets import Dataset, open_dataset, write_dataset
+from comes.datasets.matrices import write_npz
 from comes.errors import ComesWarning
 from refusals import refused
 
@@ -22,7 +23,7 @@ def written(folder: Path, text: str, name: str = "a.csv") -> Path:
 
 
 def read_codes(path: Path, **fields: Any) -> list[list[int]]:
-    answers = read_dataset(path, **fields).known_answers()
+    answers = open_dataset(path, **fields).known_answers()
     assert answers.kind == "answers"
     return [list(map(int, row)) for row in answers.codes]
 
@@ -39,16 +40,16 @@ def test_four_states_in_every_form_of_table(tmp_path: Path) -> None:
     sets = written(tmp_path, SETS)
     assert read_codes(sets, item="photo", label_names=names) == CODES
     assert read_codes(sets, labels=["no", "yes", "maybe"], item="photo", label_names=names) == CODES
-    assert list(read_dataset(sets, item="photo").X.columns) == ["x"]
+    assert list(open_dataset(sets, item="photo").X.columns) == ["x"]
     assert read_codes(written(tmp_path, LONG)) == CODES
 
     path = written(tmp_path, "x,maybe\n1,sky;sea\n2,sky\n")
-    assert read_dataset(path, labels=["maybe"]).known_answers().kind == "candidates"
+    assert open_dataset(path, labels=["maybe"]).known_answers().kind == "candidates"
 
 
 def test_truth_beside_sets_of_answers(tmp_path: Path) -> None:
     path = written(tmp_path, "x,no,yes,relevant\n1,sea,,sky;sun\n2,,sea,sea\n")
-    dataset = read_dataset(path)
+    dataset = open_dataset(path)
     assert dataset.label_names == ["sea", "sky", "sun"]
     assert dataset.known_answers().codes.tolist() == [[NO, NOTHING, NOTHING], [YES, NOTHING, 0]]
     assert dataset.known_relevant().tolist() == [[False, True, True], [True, False, False]]
@@ -80,14 +81,14 @@ def test_public_data_with_answers(tmp_path: Path) -> None:
 
 def test_numbers_with_gaps_name_the_option_to_add(tmp_path: Path) -> None:
     path = written(tmp_path, "x,sky,sea\n1,1,\n2,0,1\n")
-    with refused(r"row 0 is empty.*--answers 1=yes,0=no"):
-        read_dataset(path, labels=["sky", "sea"])
+    with refused(r"row 2 is empty.*--answers 1=yes,0=no"):
+        open_dataset(path, labels=["sky", "sea"])
     path = written(tmp_path, "x,sky\n1,1\n2,\n3,0\n")
-    with refused(r"'sky' must be 0 or 1; row 1 is empty.*1=yes,0=no"):
-        read_dataset(path, labels=["sky"])
+    with refused(r"'sky' must be 0 or 1; row 3 is empty.*1=yes,0=no"):
+        open_dataset(path, labels=["sky"])
     path = written(tmp_path, "x,sky,sea\n1,1,-1\n2,0,1\n")
-    with refused("--answers 1=yes,0=no,-1=maybe"):
-        read_dataset(path, labels=["sky", "sea"])
+    with refused("found '-1' .1 cell.*--answers '-1=...,0=no,1=yes'"):
+        open_dataset(path, labels=["sky", "sea"])
 
 
 def test_nothing_but_no_are_candidates(tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ def test_nothing_but_no_are_candidates(tmp_path: Path) -> None:
         ("x,sky,sea\n1,no,\n2,,no\n", {"labels": ["sky", "sea"]}),
         ("item,label,answer\np,sky,no\nq,sea,no\n", {}),
     ):
-        dataset = read_dataset(written(tmp_path, text), **fields)  # type: ignore[arg-type]
+        dataset = open_dataset(written(tmp_path, text), **fields)  # type: ignore[arg-type]
         assert dataset.known_answers().kind == "candidates" and dataset.asked is None
         assert dataset.known_candidates().tolist() == [[False, True], [True, False]]
 
@@ -104,12 +105,12 @@ def test_nothing_but_no_are_candidates(tmp_path: Path) -> None:
 def test_nothing_but_yes_may_be_ticked_labels(tmp_path: Path) -> None:
     path = written(tmp_path, "item,label,answer\np,sky,yes\nq,sea,yes\n")
     with pytest.warns(ComesWarning, match="every answer is 'yes'.*--positives"):
-        assert read_dataset(path).known_answers().kind == "answers"
-    ticked = read_dataset(path, labels_are="positives").known_answers()
+        assert open_dataset(path).known_answers().kind == "answers"
+    ticked = open_dataset(path, labels_are="positives").known_answers()
     assert ticked.kind == "positives" and ticked.codes.tolist() == [[YES, NOTHING], [NOTHING, YES]]
     path = written(tmp_path, LONG)
     with refused("ticked labels are all 'yes'.*--positives"):
-        read_dataset(path, labels_are="positives")
+        open_dataset(path, labels_are="positives")
 
 
 def test_ticked_labels_are_read_and_written_in_every_format(tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ def test_ticked_labels_are_read_and_written_in_every_format(tmp_path: Path) -> N
     libsvm = written(tmp_path, "0,1 1:1\n 1:2\n0 1:3\n", "a.svm")
     wide = ["sea", "sky"]
     for path, labels in ((names, ["tags"]), (columns, wide), (blanks, wide), (libsvm, None)):
-        answers = read_dataset(path, labels=labels, labels_are="positives").known_answers()
+        answers = open_dataset(path, labels=labels, labels_are="positives").known_answers()
         assert answers.kind == "positives" and answers.confirmed.tolist() == ticked
 
     answers = Answers.from_positives([[1, 0], [1, 1]])
@@ -133,11 +134,11 @@ def test_ticked_labels_are_read_and_written_in_every_format(tmp_path: Path) -> N
         ("a.mat", "wide"),
     ):
         write_dataset(dataset, tmp_path / name, form)  # type: ignore[arg-type]
-        again = read_dataset(tmp_path / name).known_answers()
+        again = open_dataset(tmp_path / name).known_answers()
         assert again.kind == "positives"
         np.testing.assert_array_equal(again.codes, answers.codes)
         with refused("positives"):
-            read_dataset(tmp_path / name, labels_are="complementary")
+            open_dataset(tmp_path / name, labels_are="complementary")
     with pytest.warns(ComesWarning, match="cannot hold features and that the labels were ticked"):
         write_dataset(dataset, tmp_path / "long.csv", "long")
 
@@ -150,16 +151,19 @@ def test_a_contradiction_or_unknown_word_is_named(tmp_path: Path) -> None:
             "item 'p' has both 'yes' and 'no' about the label 'sky', said by 'ann'",
         ),
         ("x,no,yes\n1,sky;sea,sky\n2,sea,sky\n", "row 0, label 'sky' has 'no' and 'yes'"),
-        ("item,label,answer\np,sky,ja\n", "the answer 'ja' at row 0; .*'yes'.*--answers 1=yes"),
+        (
+            "item,label,answer\np,sky,ja\n",
+            "'answer' should .*; found 'ja' .1 cell.*--answers 'ja=...'",
+        ),
     ]
     for text, message in cases:
         with refused(message):
-            read_dataset(written(tmp_path, text))
+            open_dataset(written(tmp_path, text))
 
 
 def test_people_may_disagree_and_repeat_themselves(tmp_path: Path) -> None:
     text = "item,label,answer,person\np,sky,yes,ann\np,sky,no,bob\np,sea,no,ann\nq,sea,,\n"
-    answers = read_dataset(written(tmp_path, text + "p,sea,no,ann\n")).known_answers()
+    answers = open_dataset(written(tmp_path, text + "p,sea,no,ann\n")).known_answers()
     assert answers.codes.tolist() == [[MAYBE, NO], [NOTHING, NOTHING]]
     assert answers.annotations is not None and answers.annotations.people == ("ann", "bob")
     assert (
@@ -170,20 +174,20 @@ def test_people_may_disagree_and_repeat_themselves(tmp_path: Path) -> None:
 
 def test_columns_of_people_and_sources_can_be_named(tmp_path: Path) -> None:
     text = "i,l,a,who,how\np,sky,yes,7,model\nq,sky,no,8,x\n"
-    answers = read_dataset(written(tmp_path, text), long=["i", "l", "a", "who", "how"]).answers
+    answers = open_dataset(written(tmp_path, text), long=["i", "l", "a", "who", "how"]).answers
     assert answers is not None and answers.annotations is not None and answers.chosen is not None
     assert answers.annotations.people == ("7", "8") and answers.chosen.ravel().tolist() == [
         True,
         False,
     ]
     with refused("long must name three columns"):
-        read_dataset(tmp_path / "a.csv", long=["i", "l", "a", "who", "how", "x"])
+        open_dataset(tmp_path / "a.csv", long=["i", "l", "a", "who", "how", "x"])
 
 
 def test_answers_take_no_other_view(tmp_path: Path) -> None:
     for text, fields in ((WIDE, {"labels": ["sky", "sea"]}), (SETS, {})):
         with refused(r"are answers, .* leave out labels_are \(--positives"):
-            read_dataset(written(tmp_path, text), labels_are="positives", **fields)  # type: ignore[arg-type]
+            open_dataset(written(tmp_path, text), labels_are="positives", **fields)  # type: ignore[arg-type]
 
 
 def test_arrays_of_answers_made_by_hand(tmp_path: Path) -> None:
@@ -192,7 +196,7 @@ def test_arrays_of_answers_made_by_hand(tmp_path: Path) -> None:
     np.savez(path, X=np.eye(2), no=no, yes=yes)
     assert read_codes(path) == [[NO, YES], [NOTHING, NOTHING]]
     np.savez(path, X=np.eye(2), no=no)
-    assert read_dataset(path).known_answers().kind == "candidates"
+    assert open_dataset(path).known_answers().kind == "candidates"
     for arrays, message in (
         ({"no": no, "yes": no}, "row 0, label 0 has 'no' and 'yes'"),
         ({"yes": yes}, "answers without an array 'no'.*'positives'"),
@@ -205,7 +209,7 @@ def test_arrays_of_answers_made_by_hand(tmp_path: Path) -> None:
     ):
         np.savez(path, X=np.eye(2), **arrays)
         with refused(f"a.npz.*{message}"):
-            read_dataset(path)
+            open_dataset(path)
 
 
 def say(**changes: Any) -> dict[str, Any]:
@@ -218,13 +222,13 @@ def test_complementary_answers_keep_what_they_are(tmp_path: Path) -> None:
     no = np.array([[True, False]])
     dataset = Dataset(np.eye(1), ["a", "b"], ~no, asked=no | True, from_complementary=True)
     write_npz(dataset, tmp_path / "a.npz")
-    again = read_dataset(tmp_path / "a.npz")
+    again = open_dataset(tmp_path / "a.npz")
     assert again.from_complementary and again.known_answers().codes.tolist() == [[NO, MAYBE]]
 
 
 def prodigy(folder: Path, *lines: dict[str, Any], **fields: Any) -> Answers:
     path = written(folder, "".join(json.dumps(line) + "\n" for line in lines), "a.jsonl")
-    return read_dataset(path, **fields).known_answers()
+    return open_dataset(path, **fields).known_answers()
 
 
 def test_accept_and_ticks_of_prodigy_are_what_the_user_says(tmp_path: Path) -> None:
@@ -255,7 +259,7 @@ def test_accept_and_ticks_of_prodigy_are_what_the_user_says(tmp_path: Path) -> N
 
 def label_studio(folder: Path, *annotations: dict[str, Any], **fields: Any) -> Answers:
     task = {"data": {"image": "p"}, "annotations": list(annotations)}
-    return read_dataset(written(folder, json.dumps([task]), "a.json"), **fields).known_answers()
+    return open_dataset(written(folder, json.dumps([task]), "a.json"), **fields).known_answers()
 
 
 def chosen(control: str, *choices: str, **more: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from PIL import Image
 import comes.annotate
 from comes.annotate import RobotReport, collect_answers
 from comes.answers import Answers
-from comes.datasets import Reading, make_scenes, open_dataset
+from comes.datasets import ReadOptions, make_scenes, open_dataset
 from comes.demo import (
     annotate_by_robots,
     circle,
@@ -216,7 +216,7 @@ def test_the_written_table_is_read_as_answers_with_nothing_told_but_the_label_co
 ) -> None:
     summary = write_tickets(tmp_path / "tickets.csv", n=300)
     _, relevant = make_tickets(300)
-    tickets = open_dataset(str(tmp_path / "tickets.csv"), Reading(labels=["is_*"]))
+    tickets = open_dataset(str(tmp_path / "tickets.csv"), ReadOptions(labels=["is_*"]))
     answers = tickets.known_answers()
     assert answers.kind == "answers"
     assert summary["tickets"] == len(relevant) == 300

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from comes import CandidateClassifier
-from comes.datasets import prediction_table, top_table
 from comes.datasets.formats import FORMATS
+from comes.datasets.predictions import prediction_table, top_table
 from comes.experiment import config
 from comes.priors import ClassPriorEstimate, prior_table
 from format_tables import MODEL_KEYS, TABLES, experiment_table, files_table, result_table

@@ -15,13 +15,13 @@ from scipy import sparse
 from torch import nn
 
 from comes import Answers, CandidateClassifier
-from comes.columns import ColumnEncoder
-from comes.datasets import Dataset, open_shards
+from comes.datasets import Dataset, ShardedDataset, open_shards
 from comes.errors import ComesError
 from comes.estimator.prepare import prepare
 from comes.estimator.scaling import fit_scaling
 from comes.estimator.stream import gather_statistics
 from comes.models.tabular import find_label_head
+from comes.tables import ColumnEncoder
 from comes.training.loop import Training
 from comes.training.rows import StreamedRows
 from quick_priors import quick_priors
@@ -108,27 +108,19 @@ def test_a_table_with_words_is_encoded(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.decision_function(table), fitted.decision_function(table))
 
 
-def write_many(folder: Path, q: int = 500) -> Any:
-    """Write shards with many labels, three ticked a row, in the form of LIBSVM."""
+def test_many_labels_are_streamed_in_chunks(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     for part in range(3):
-        ticked = sparse.csr_array(rng.random((N, q)) < 3 / q)
-        lines = [
-            ",".join(str(label) for label in np.flatnonzero(row)) + f" {i % 7}:1 8:0.5"
-            for i, row in enumerate(ticked.toarray())
-        ]
-        (folder / f"part-{part}.svm").write_text(f"{N} 9 {q}\n" + "\n".join(lines) + "\n")
-    return open_shards(folder, labels_are="positives")
-
-
-def test_many_labels_are_streamed_in_chunks(tmp_path: Path) -> None:
-    shards = replace(write_many(tmp_path), is_sparse=True)
+        table = pd.DataFrame(rng.normal(size=(N, 2)), columns=["a", "b"])
+        table["positives"] = [[f"l{j}" for j in rng.choice(500, 3)] for _ in range(N)]
+        table.to_parquet(tmp_path / f"part-{part}.parquet")
+    shards = replace(open_shards(tmp_path), is_sparse=True)
     for method, known in {"likelihood": {"rates": {"yes": 1.0}}, "bce": {}}.items():
         fitted = make(method, n_networks=1, epochs=1, **known).fit_stream(shards)
         assert find_label_head(fitted.module_).n_labels == len(shards.label_names), method
         assert np.isfinite(fitted.history_.risk).all(), method
-        top = fitted.predict_top(sparse.csr_array((2, 9)), 5)
-        assert top.labels.shape == (2, 5), method
+        top = fitted.predict_top(table[["a", "b"]], 5)
+        assert top.labels.shape == (N, 5), method
 
 
 def test_a_method_that_compares_labels_takes_blocks_as_matrices(shards: Any) -> None:
@@ -153,19 +145,23 @@ class StoppedError(Exception):
     pass
 
 
-def test_a_stop_in_the_middle_of_an_epoch_changes_nothing(shards: Any, tmp_path: Path) -> None:
-    def load(file: Any, place: Any) -> Any:
-        calls.append(file)
+def test_a_stop_in_the_middle_of_an_epoch_changes_nothing(
+    shards: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = ShardedDataset.load
+
+    def counted(shards: ShardedDataset, block: int) -> Dataset:
+        calls.append(block)
         if len(calls) == stops_at:
             raise StoppedError
-        return shards.load_rows(file, place)
+        return load(shards, block)
 
     def fit(path: Path) -> CandidateClassifier:
         clf = make(epochs=3, batch_size=16, class_prior=[0.4] * Q)
-        counted = replace(shards, load_rows=load)
-        return clf.fit_stream(counted, buffer_rows=N, checkpoint=path, checkpoint_every=0.0)
+        return clf.fit_stream(shards, buffer_rows=N, checkpoint=path, checkpoint_every=0.0)
 
-    calls: list[Any] = []
+    monkeypatch.setattr(ShardedDataset, "load", counted)
+    calls: list[int] = []
     stops_at = None
     through = fit(tmp_path / "through")
     stops_at, n_calls = len(calls) - 2 * PARTS, len(calls)  # some blocks before the end
@@ -320,5 +316,5 @@ def test_shards_and_memory_give_the_same_statistics(
     np.testing.assert_allclose(found.scaling.scale, wanted.scale, rtol=1e-6)  # type: ignore
     whole = gather_statistics(cut(X, answers, 200))
     assert found.counts.no.tolist() == whole.counts.no.tolist()
-    read = [shards.prepared(found.prepare).read(block)[0] for block in range(len(shards.blocks))]
+    read = [shards.prepared(found.prepare).read(block)[0] for block in range(len(shards.sizes))]
     np.testing.assert_allclose(np.concatenate(read), wanted(X), rtol=1e-5, atol=1e-5)

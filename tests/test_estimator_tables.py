@@ -10,10 +10,10 @@ import pytest
 from sklearn.base import clone
 
 from comes import estimate_class_prior
-from comes.columns import ColumnEncoder
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier, choose_classifier, cross_fit, fit_together
 from comes.generation import case_b, generate
+from comes.tables import ColumnEncoder
 from mixed_tables import NAMES, make_table
 from quick_priors import quick_priors
 

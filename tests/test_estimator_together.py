@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from comes.answers import Answers
-from comes.columns import ColumnEncoder
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, fit_together, together
 from comes.estimator.together import Fitting
@@ -22,6 +21,7 @@ from comes.generation import case_b, simulate_answers
 from comes.methods import CCMN, COMESRL, METHODS, Likelihood
 from comes.models import mlp
 from comes.risks import bce_risk
+from comes.tables import ColumnEncoder
 from comes.training import loop
 from comes.training.stacked import train_together
 from quick_priors import quick_priors

@@ -17,7 +17,7 @@ from sklearn.model_selection import cross_validate
 from torch import nn
 
 from comes import Answers, ImageClassifier
-from comes.datasets import read_dataset
+from comes.datasets import open_dataset
 from comes.errors import ComesError, ComesWarning
 from comes.estimator.prepare import as_plain
 from comes.flat_settings import from_flat, frozen_settings
@@ -350,7 +350,7 @@ def test_a_wrong_setting_is_named() -> None:
 def test_pictures_of_a_wrong_kind_are_named(tmp_path: Path) -> None:
     table = write_pictures(tmp_path, n=8)
     (tmp_path / "photos" / "007.png").write_bytes(b"no picture")
-    dataset = read_dataset(table, labels=["has_*"], relevant=["is_*"], images=tmp_path / "photos")
+    dataset = open_dataset(table, labels=["has_*"], relevant=["is_*"], images=tmp_path / "photos")
     refused: list[tuple[Any, Any, str]] = [
         (PIXELS.astype(float), CANDIDATES, "picture 0 is float64 of shape"),
         ([], CANDIDATES, "at least one picture is needed; got none"),

@@ -12,7 +12,8 @@ import pytest
 
 from comes import CandidateClassifier
 from comes.answers import Answers
-from comes.datasets import Dataset, Reading, make_scenes, write_npz
+from comes.datasets import Dataset, ReadOptions, make_scenes
+from comes.datasets.matrices import write_npz
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import Choice
 from comes.generation import case_b, simulate_answers
@@ -289,7 +290,7 @@ def test_labels_are_matched_by_name(model: CandidateClassifier, tmp_path: Path) 
     for data in (turned, tmp_path / "turned.npz"):
         assert judge_model(model, data).metrics == judge_model(model, DATA).metrics
     with pytest.raises(ComesError, match="the model knows its labels"):
-        judge_model(model, "scenes.npz", reading=Reading(label_names=NAMES))
+        judge_model(model, "scenes.npz", reading=ReadOptions(label_names=NAMES))
 
 
 def test_a_label_that_nothing_excludes_is_left_out_of_estimates_and_true_values(
@@ -398,7 +399,7 @@ def test_data_is_listed_described_converted_and_given_candidates(tmp_path: Path)
     np.testing.assert_array_equal(made.candidates, case_b(DATA.known_relevant(), 0.5, seed=3))
     with pytest.raises(ComesError, match="made.npz is the file that is read, and would be"):
         convert_dataset(tmp_path / "made.npz", tmp_path / "made.npz")
-    reading = Reading(features=tmp_path / "made.npz")
+    reading = ReadOptions(features=tmp_path / "made.npz")
     with pytest.raises(ComesError, match="is the file that is read"):
         convert_dataset("scene", tmp_path / "made.npz", reading=reading)
     again, _ = describe_dataset(tmp_path / "made.npz")

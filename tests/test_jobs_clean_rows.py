@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from comes.answers import Answers
 from comes.cli import app
-from comes.datasets import Dataset, Reading, make_scenes, open_dataset
+from comes.datasets import Dataset, ReadOptions, make_scenes, open_dataset
 from comes.errors import ComesError
 from comes.generation import case_b, simulate_answers
 from comes.jobs import check_assumption, estimate_priors
@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_columns_of_labels_hold_the_truth_in_a_clean_file(folder: Path) -> None:
-    reading = Reading(labels=["has_*"])
+    reading = ReadOptions(labels=["has_*"])
     data = open_dataset(folder / "answers.csv", reading)
     sample = read_clean(data, folder / "expert.csv", reading)
     assert sample is not None and sample.answers is not None
@@ -63,7 +63,7 @@ def test_a_column_of_names_may_miss_a_label(tmp_path: Path) -> None:
     data = pd.DataFrame({"item": ITEMS, "x": X[:, 0], "tags": sets})
     data.to_csv(tmp_path / "data.csv", index=False)
     data[["item"]].assign(tags="sea").iloc[:5].to_csv(tmp_path / "clean.csv", index=False)
-    reading = Reading(labels=["tags"])
+    reading = ReadOptions(labels=["tags"])
     sample = read_clean(
         open_dataset(tmp_path / "data.csv", reading), tmp_path / "clean.csv", reading
     )
@@ -74,7 +74,7 @@ def test_a_column_of_names_may_miss_a_label(tmp_path: Path) -> None:
 def test_true_labels_have_the_names_of_the_labels_or_columns_of_their_own(
     folder: Path, tmp_path: Path
 ) -> None:
-    reading = Reading(labels=NAMES)
+    reading = ReadOptions(labels=NAMES)
     data = open_dataset(folder / "answers.csv", reading)
     features = pd.DataFrame(X, columns=["x0", "x1", "x2"])
     truth = pd.DataFrame(RELEVANT.astype(int), columns=NAMES)
@@ -84,7 +84,7 @@ def test_true_labels_have_the_names_of_the_labels_or_columns_of_their_own(
         assert sample is not None, name
         np.testing.assert_array_equal(sample.relevant, RELEVANT)
         np.testing.assert_allclose(sample.X, X)
-    with pytest.raises(ComesError, match="answers.csv: .*The truth must be known"):
+    with pytest.raises(ComesError, match="answers.csv: the truth is 0 or 1, .*; got 'maybe'"):
         read_clean(data, folder / "answers.csv", reading)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from comes.datasets import Reading, read_features
+from comes.datasets import ReadOptions, read_features
 from comes.errors import ComesError
 from comes.images import make_backbone
 from comes.jobs import compute_features, feature_jobs, fit_model
@@ -49,7 +49,7 @@ def test_a_written_file_is_read_with_its_names(home: Path) -> None:
         X, items = read_features(path)
         np.testing.assert_array_equal(np.asarray(X), found.X)
         assert items == found.items == [f"{row:03}.png" for row in range(N)]
-    reading = Reading(labels=["has_*"], features=path)
+    reading = ReadOptions(labels=["has_*"], features=path)
     short = {"method": "bce", "epochs": 1, "hidden": 4}
     model = fit_model(home / "photos.csv", reading=reading, settings=short).classifier
     assert model.n_features_in_ == 512

@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from comes.answers import Answers
-from comes.datasets import Dataset, Reading, make_scenes, open_dataset, write_dataset
+from comes.datasets import Dataset, ReadOptions, make_scenes, open_dataset, write_dataset
 from comes.errors import ComesError, ComesWarning
 from comes.jobs import split_data
 from comes.jobs.split_jobs import draw_test_rows, link_rows
 from command_line import Run, command_runner
 
 RNG = np.random.default_rng(0)
-READING = Reading(labels=["labels"], item="id")
+READING = ReadOptions(labels=["labels"], item="id")
 TEXTS = ["sky;sea", "sea", '"NA"', "(none)", '"a ""b"";sky"', '"two\nlines"']
 
 
@@ -59,6 +59,33 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
         np.testing.assert_array_equal(part.known_candidates(), own[:, columns])
 
 
+def test_lines_end_as_they_did_and_are_packed_alike(tmp_path: Path) -> None:
+    for end in ("\n", "\r\n", "\r"):
+        rows = [f"p{k:03},{k}.50,caf\u00e9\u2028" for k in range(20)]
+        path = tmp_path / f"photos{len(end)}{ord(end[0])}.csv"
+        path.write_bytes(end.join(["id,red,labels", *rows]).encode())
+        split = split_data(path, reading=READING)
+        parts = [file.read_bytes().decode().split(end)[1:] for file in (split.train, split.test)]
+        found = [row.strip("\n") for part in parts for row in part if row]
+        assert sorted(found) == rows, repr(end)
+    packed = tmp_path / "photos.csv.gz"
+    packed.write_bytes(gzip.compress("\n".join(["id,red,labels", *rows]).encode()))
+    texts = []
+    for number in (1, 2):
+        test = tmp_path / f"test{number}.csv.gz"
+        split_data(packed, reading=READING, train=tmp_path / f"{number}.csv.gz", test=test)
+        texts.append(test.read_bytes())
+    assert texts[0] == texts[1]
+
+
+def test_a_stray_quotation_mark_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "photos.csv"
+    path.write_text("\n".join(["id,red,labels", *(f'p{k},{k},sea 5"' for k in range(9))]))
+    with pytest.raises(ComesError, match=r"has 9 rows in 5 lines. Convert it to .parquet"):
+        split_data(path, reading=READING)
+    assert [file.name for file in tmp_path.iterdir()] == ["photos.csv"]
+
+
 def test_the_same_seed_splits_alike_and_another_does_not(tmp_path: Path) -> None:
     path = tmp_path / "photos.csv"
     write_photos(path)
@@ -77,7 +104,7 @@ def test_groups_and_copies_stay_together(tmp_path: Path) -> None:
     table.loc[5, "person"] = None  # a group of its own
     table.loc[[7, 8], "red"] = 0.5  # links p7 with p8
     table.to_parquet(tmp_path / "visits.parquet")
-    reading = Reading(labels=["has_sky"])
+    reading = ReadOptions(labels=["has_sky"])
     with pytest.warns(ComesWarning, match="'person' is empty in 1 rows"):
         split = split_data(tmp_path / "visits.parquet", groups="person", reading=reading)
     train, test = (pq.read_table(file).to_pandas() for file in (split.train, split.test))
@@ -135,7 +162,7 @@ def test_packed_tables_and_spreadsheets_are_split(tmp_path: Path) -> None:
     rows = [f"00{k};{k},5;{('sea', 'sky/sea')[k % 2]}" for k in range(20)]
     packed = tmp_path / "photos.csv.gz"
     packed.write_bytes(gzip.compress("\n".join(["id;red;labels", *rows]).encode()))
-    reading = Reading(labels=["labels"], item="id", separator="/")
+    reading = ReadOptions(labels=["labels"], item="id", separator="/")
     split = split_data(packed, reading=reading)
     assert split.test.name == "photos-test.csv.gz"
     parts = [gzip.decompress(f.read_bytes()).decode().split() for f in (split.train, split.test)]
@@ -144,7 +171,7 @@ def test_packed_tables_and_spreadsheets_are_split(tmp_path: Path) -> None:
     table = pd.DataFrame({"id": [f"00{k}" for k in range(20)], "red": np.arange(20) / 3})
     table["labels"] = [TEXTS[k % 2] for k in range(20)]
     table.to_excel(sheet, index=False)
-    split = split_data(sheet, reading=Reading(labels=["labels"], item="id"))
+    split = split_data(sheet, reading=ReadOptions(labels=["labels"], item="id"))
     both = [open_dataset(file, labels=["labels"], item="id") for file in (split.train, split.test)]
     names = [name for part in both for name in part.items or ()]
     assert sorted(names) == sorted(table["id"])
@@ -182,7 +209,7 @@ def test_features_elsewhere_need_names_of_items(tmp_path: Path) -> None:
     labels = pd.DataFrame({"has_sky": [0, 1] * 10})
     labels.to_csv(tmp_path / "labels.csv", index=False)
     np.savez(tmp_path / "X.npz", X=np.repeat(RNG.normal(size=(10, 2)), 2, axis=0))
-    reading = Reading(labels=["has_sky"], features=tmp_path / "X.npz")
+    reading = ReadOptions(labels=["has_sky"], features=tmp_path / "X.npz")
     with pytest.raises(ComesError, match="matched with their features by position"):
         split_data(tmp_path / "labels.csv", reading=reading)
     items = np.array([f"i{k}" for k in range(20)])
@@ -197,7 +224,7 @@ def test_features_elsewhere_need_names_of_items(tmp_path: Path) -> None:
 
 def test_a_name_is_split_into_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("comes.datasets.row_files.open_dataset", lambda *_: make_scenes(n=50))
+    monkeypatch.setattr("comes.datasets.split.open_dataset", lambda *_: make_scenes(n=50))
     split = split_data("scenes:train")
     assert (split.train.name, split.n_rows) == ("scenes-train-train.npz", (40, 10))
     assert len(open_dataset(split.test)) == 10
@@ -239,3 +266,6 @@ def test_what_cannot_be_split_says_why(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.arff").write_text("@relation x\n")
     with pytest.raises(ComesError, match=r"read, but not written. Convert it to .npz"):
         split_data(tmp_path / "a.arff")
+    (tmp_path / "a.svm").write_text("0 1:1\n1 1:2\n")
+    with pytest.raises(ComesError, match="groups are a column of a table; got 'person'"):
+        split_data(tmp_path / "a.svm", groups="person")

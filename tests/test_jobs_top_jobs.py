@@ -10,15 +10,10 @@ import pandas as pd
 import pytest
 
 from comes import CandidateClassifier
-from comes.datasets import (
-    Dataset,
-    make_scenes,
-    read_predictions,
-    read_table,
-    top_table,
-    write_npz,
-    write_top_tables,
-)
+from comes.datasets import Dataset, make_scenes, read_predictions
+from comes.datasets.matrices import write_npz
+from comes.datasets.predictions import top_table, write_prediction_table
+from comes.datasets.table import read_table
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import base
 from comes.jobs import judge_top, write_top
@@ -103,7 +98,7 @@ def test_a_part_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         path = tmp_path / f"top.{ending}"
         path.write_text("of yesterday")
         with pytest.raises(ComesError, match="the next part fails"):
-            write_top_tables(tables(), path)
+            write_prediction_table(tables(), path)
         assert path.read_text() == "of yesterday", ending
         path.unlink()
         assert list(tmp_path.iterdir()) == [], ending

@@ -24,16 +24,15 @@ from comes.answers.convert import (
 )
 from comes.datasets import (
     Dataset,
-    Reading,
+    ReadOptions,
     combine_answers,
     join_features,
     join_rows,
     make_scenes,
     open_dataset,
-    prediction_table,
-    read_dataset,
     write_dataset,
 )
+from comes.datasets.predictions import prediction_table
 from comes.generation import (
     case_a,
     case_b,
@@ -123,13 +122,13 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: Dataset(features(), LABELS, candidates=~relevant(), relevant=relevant()),
         r"candidate",
     ),
-    "a field that a reading does not have": (lambda: read_dataset("wide.csv", label="x"), r"label"),
+    "a field that a reading does not have": (lambda: open_dataset("wide.csv", label="x"), r"label"),
     "a reading of a word where names are wanted": (
         lambda: open_dataset("wide.csv", labels="has_*"),
         r"labels|list|str",
     ),
     "a kind of labels that does not exist": (
-        lambda: Reading(labels_are="truth"),
+        lambda: ReadOptions(labels_are="truth"),
         r"labels_are|candidates",
     ),
     "features for other items": (

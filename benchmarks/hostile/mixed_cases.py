@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from comes import load_model
-from comes.datasets import Reading, read_predictions
+from comes.datasets import ReadOptions, read_predictions
 from comes.jobs import fit_model
 from hostile.casework import Place, handled, refused, refused_commands, said
 from hostile.materials import ROWS, candidates, frame, joined, relevant, text_of
@@ -45,7 +45,7 @@ def _model() -> Path:
     _mixed().to_csv(folder / "d.csv", index=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        reading = Reading(labels=["maybe"])
+        reading = ReadOptions(labels=["maybe"])
         settings = {"epochs": 1, "n_networks": 1, "class_prior": relevant().mean(axis=0)}
         fit_model(folder / "d.csv", settings, reading=reading, output=folder / "m")
     return folder / "m"
@@ -215,9 +215,10 @@ def _dates_with_times_and_zones(place: Place) -> object:
     return taken[0] == "date"
 
 
-@said(AREA, r"case or blanks")
+@handled(AREA)
 def _booleans_in_four_spellings(place: Place) -> object:
-    return _show(place, _mixed(seen=np.array(["yes", "Yes", "no", "NO"])[K % 4]))
+    taken = _taken(place, _mixed(seen=np.array(["yes", "Yes", "no", "NO"])[K % 4]), "seen")
+    return taken[0] == "boolean"
 
 
 @said(AREA, r"case or blanks")

@@ -34,7 +34,8 @@ from comes.annotate import (
     summarise,
 )
 from comes.cli import app
-from comes.datasets import Dataset, read_dataset, write_npz
+from comes.datasets import Dataset, open_dataset
+from comes.datasets.matrices import write_npz
 from comes.demo import make_project
 from projects import states
 
@@ -71,7 +72,7 @@ def test_a_person_joins_answers_by_keys_and_undoes_and_the_export_has_it(
         assert page.complaints == []
     assert list(said)[2] == taken_back and len(said) == 4
     export_answers(project, tmp_path / "answers.csv")
-    assert states(read_dataset(tmp_path / "answers.csv")) == said
+    assert states(open_dataset(tmp_path / "answers.csv")) == said
 
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # of few exclusions
@@ -131,7 +132,7 @@ def test_twenty_cards_undo_reload_a_second_person_export_and_fit(
     counts = export_answers(project, tmp_path / "answers.parquet")
     assert counts["asked"] >= 290 - 80  # but for what is skipped, or held by the open pages
     write_npz(truth, tmp_path / "X.npz")
-    data = read_dataset(tmp_path / "answers.parquet", features=tmp_path / "X.npz")
+    data = open_dataset(tmp_path / "answers.parquet", features=tmp_path / "X.npz")
     assert data.candidates is not None
     of_robots_and_ada = ~data.candidates & relevant
     assert of_robots_and_ada.sum() <= 3  # Grace said no without looking

@@ -27,7 +27,7 @@ from comes.annotate import Project, create_project, export_answers, serve_in_thr
 from comes.annotate.sampling import BLOCK
 from comes.annotate.schema import answers, cards
 from comes.answers import State
-from comes.datasets import read_dataset
+from comes.datasets import open_dataset
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -336,7 +336,7 @@ def truth_of(page: Any, truth: dict[str, set[str]], things: list[str]) -> str:
 def check_export(project: Project, home: Path, truth: dict[str, set[str]], n_classes: int) -> None:
     """What comes out for training is the truth, no more and no less."""
     export_answers(project, home / "answers.csv")
-    data = read_dataset(home / "answers.csv")
+    data = open_dataset(home / "answers.csv")
     codes, items = data.known_answers().codes, data.items
     assert items is not None
     words = {

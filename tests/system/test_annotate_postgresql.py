@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from annotation_site import HERE, answer, join, lease
 from comes.annotate import Project, create_project, export_answers, make_app, open_project
-from comes.datasets import read_dataset
+from comes.datasets import open_dataset
 from comes.errors import ComesError
 from databases import PostgreSQL
 from projects import Desk, Projects, states
@@ -140,7 +140,7 @@ def test_two_people_answer_in_their_browsers_and_the_export_has_it(
         del said[card["name"], card["class"]]
     assert len(said) == 15 and set(said.values()) == {"no", "yes"}
     assert export_answers(project, tmp_path / "answers.csv")["people"] == 2
-    assert states(read_dataset(tmp_path / "answers.csv")) == said
+    assert states(open_dataset(tmp_path / "answers.csv")) == said
 
 
 def test_hostile_values_are_refused_and_change_nothing(site: Site) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 from comes.answers import Answers
-from comes.datasets import Dataset, check_dataset, read_dataset, write_dataset
+from comes.datasets import Dataset, check_dataset, open_dataset, write_dataset
 
 def peak():  # of this process alone, in MB; ru_maxrss begins with that of its parent
     return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024
@@ -24,16 +24,16 @@ with open(folder / "pages.txt", "w") as file:
     for k, row in enumerate(ticked.tolist()):
         file.write(",".join(map(str, sorted(set(row)))) + f" {k % 50}:1\\n")
 before = peak()
-dataset = read_dataset(folder / "pages.txt", labels_are="positives")
+dataset = open_dataset(folder / "pages.txt", labels_are="positives")
 assert dataset.answers.is_sparse and dataset.answers.shape == (n, q)
 print(dataset, file=sys.stderr)
 check_dataset(dataset)
 write_dataset(dataset, folder / "pages.npz")
-again = read_dataset(folder / "pages.npz").take(np.arange(0, n, 2))
+again = open_dataset(folder / "pages.npz").take(np.arange(0, n, 2))
 assert (again.answers.states != dataset.answers.states[::2]).nnz == 0
 long = Dataset(None, dataset.label_names, answers=dataset.answers)
 write_dataset(long, folder / "pages.parquet", "long")
-assert read_dataset(folder / "pages.parquet", labels_are="positives").answers.is_sparse
+assert open_dataset(folder / "pages.parquet", labels_are="positives").answers.is_sparse
 print(peak() - before)
 """
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import fill
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.demo import write_tickets
 from comes.experiment.judging import risk_floor
 from comes.metrics import METRICS
@@ -49,6 +49,6 @@ def test_a_metric_without_results_leaves_the_tables_as_they_are(
 def test_the_yeast_sets_do_not_reach_the_flood() -> None:
     for result in read_experiment("paper"):
         if result.spec.method == "comes-rl" and result.spec.data.name.startswith("Yeast"):
-            relevant = load_dataset(result.spec.data.name).known_relevant()
+            relevant = open_dataset(result.spec.data.name).known_relevant()
             least = min(min(repeat.risk) for repeat in result.repeats)
             assert least > 0.99 * risk_floor(relevant)

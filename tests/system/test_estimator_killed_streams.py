@@ -20,25 +20,26 @@ NAMES = ["sea", "sky", "sun"]
 # The child may be told to wait for ever once it has read so many blocks.
 CHILD = """
     import sys, threading
-    from dataclasses import replace
     from pathlib import Path
     from comes import CandidateClassifier
-    from comes.datasets import open_shards
+    from comes.datasets import ShardedDataset, open_shards
 
     folder, state, stops_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
     shards, calls = open_shards(folder, labels=("sea", "sky", "sun")), []
 
-    def load(file, place):
-        calls.append(place)
+    load = ShardedDataset.load
+
+    def counted(shards, block):
+        calls.append(block)
         if len(calls) == stops_at:
             Path(state + ".waits").touch()
             threading.Event().wait()
-        return shards.load_rows(file, place)
+        return load(shards, block)
 
     clf = CandidateClassifier("likelihood", epochs=4, hidden=8, device="cpu", random_state=0,
         verbose=-1, batch_size=16, class_prior=[0.4, 0.4, 0.4])
-    clf.fit_stream(replace(shards, load_rows=load), buffer_rows=120, checkpoint=state,
-        checkpoint_every=0.0)
+    ShardedDataset.load = counted
+    clf.fit_stream(shards, buffer_rows=120, checkpoint=state, checkpoint_every=0.0)
     clf.save(state + ".model")
     print(len(calls))
 """

@@ -10,7 +10,7 @@ import pytest
 
 from comes import CandidateClassifier
 from comes.answers import Answers
-from comes.datasets import Dataset, Reading, make_scenes
+from comes.datasets import Dataset, ReadOptions, make_scenes
 from comes.errors import ComesWarning
 from comes.estimator.prepare import count_epochs
 from comes.generation import case_b, independent, simulate_answers
@@ -102,7 +102,7 @@ def test_a_clean_file_sharpens_priors_and_a_fit(tmp_path: Path) -> None:
     pd.concat([features, said], axis=1).to_csv(tmp_path / "answers.csv", index=False)
     truth = pd.DataFrame(RELEVANT.astype(int), columns=NAMES).assign(item=items)
     truth[:160].to_csv(tmp_path / "expert.csv", index=False)
-    reading, clean = Reading(labels=NAMES), tmp_path / "expert.csv"
+    reading, clean = ReadOptions(labels=NAMES), tmp_path / "expert.csv"
     blind = estimate_priors(tmp_path / "answers.csv", reading=reading)
     sharp = estimate_priors(tmp_path / "answers.csv", reading=reading, clean=clean)
     assert (sharp["standard_error"] < blind["standard_error"]).all()

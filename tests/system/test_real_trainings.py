@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import KFold
 
-from comes.datasets import load_dataset, read_dataset
+from comes.datasets import open_dataset
 from comes.estimator import CandidateClassifier
 from comes.priors import count_class_prior, estimate_class_prior
 
-read_once = cache(read_dataset)
+read_once = cache(open_dataset)
 
 
 def first_fold_score(path: Path, method: str, epochs: int) -> float:
@@ -56,7 +56,7 @@ def test_mulan_sets_have_the_published_number_of_labels_per_row() -> None:
         ("delicious", 19.020, True),
         ("Corel5k", 3.522, True),
     ):
-        dataset = load_dataset(name)
+        dataset = open_dataset(name)
         found = dataset.known_relevant().sum(axis=1).mean()
         assert found == pytest.approx(cardinality, abs=0.0005), name
         assert sparse.issparse(dataset.X) == is_sparse, name

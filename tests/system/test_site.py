@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from typer.main import get_command
 
 import comes
 import docstring_markdown
 from browser import launch_browser
 from comes.cli import app
-from comes.files import locked
 from help_page import help_page
 from reference_pages import list_rooms
 from site_links import Page, find_broken_links
@@ -50,7 +50,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site, built once for all processes of the tests."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
-    with locked(folder.with_suffix(".lock")):
+    with FileLock(folder.with_suffix(".lock")):
         if not folder.exists():
             from build_site import build_site
 

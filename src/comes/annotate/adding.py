@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select, update
 from comes.annotate.project import Project
 from comes.annotate.sampling import sample_more
 from comes.annotate.schema import CONTROL, RANDOM, answers, cards, classes, insert_rows, settings
-from comes.datasets import BY_MODEL, MODEL
+from comes.datasets.long import BY_MODEL, MODEL
 from comes.errors import ComesError, listed
 
 Pair = tuple[int, int]  # numbers of an item and a class

@@ -12,7 +12,7 @@ from scipy.special import betaincinv
 from comes.annotate.agreement import CONFIDENCE, Agreement, measure_agreement
 from comes.annotate.ledger import MAYBE, NO, SKIP, SOURCES, YES, BoolArray, IntArray, Said
 from comes.annotate.schema import ACTIVE, CONTROL, RANDOM
-from comes.datasets import MODEL
+from comes.datasets.long import MODEL
 
 ENOUGH = 100  # exclusions of a class: the standard error of a mean is a tenth of the spread
 LONGEST = 60.0  # seconds that an answer counts for at most: people go for coffee

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, delete, insert, select
 
 from comes.annotate.project import Project
 from comes.annotate.schema import CONTROL, CONTROLS, cards, controls, insert_rows, settings
-from comes.datasets import read_table
+from comes.datasets.table import read_table
 from comes.errors import ComesError, listed
 
 SHARE = "control_share"  # a setting of the project

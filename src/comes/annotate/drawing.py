@@ -15,7 +15,7 @@ from comes.annotate.project import Project
 from comes.annotate.schema import ACTIVE, CONTROL, RANDOM, answers, cards, classes, items, rounds
 from comes.answers import AnswerRates
 from comes.answers.questions import Drawn, Round, Share, estimate_share, pool_shares
-from comes.datasets import NO, YES
+from comes.datasets.labels import NO, YES
 from comes.errors import ComesError
 
 FloatArray = npt.NDArray[np.float64]

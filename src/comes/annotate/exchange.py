@@ -11,18 +11,10 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
 
 from comes.annotate.project import Project
 from comes.annotate.schema import CONTROL, LEADS_TAB, RANDOM, answers, cards, items, people
-from comes.datasets import (
-    BY_MODEL,
-    NO,
-    NOT_ASKED,
-    PERSON,
-    SOURCE,
-    Dataset,
-    combine_answers,
-    is_table_name,
-    write_dataset,
-    write_table,
-)
+from comes.datasets import Dataset, combine_answers, write_dataset
+from comes.datasets.labels import NO, NOT_ASKED
+from comes.datasets.long import BY_MODEL, PERSON, SOURCE
+from comes.datasets.table import is_table_name, write_table
 from comes.errors import ComesError
 
 TEXT = "text"  # the column of features of a project of texts

@@ -12,7 +12,9 @@ from comes.annotate.adding import Pair, Place, append_cards, next_round
 from comes.annotate.project import Project
 from comes.annotate.schema import IMPORTED, answers, cards, insert_rows
 from comes.answers import LongAnswers, State
-from comes.datasets import MAYBE, MODEL, Reading, read_dataset
+from comes.datasets import ReadOptions, open_dataset
+from comes.datasets.labels import MAYBE
+from comes.datasets.long import MODEL
 from comes.errors import ComesError, listed
 
 
@@ -69,7 +71,7 @@ def import_answers(
     {'taken': 1, 'already_answered': 1}
     """
     path = Path(path)
-    reading = Reading(
+    reading = ReadOptions(
         label_names=project.class_names,
         item=item,
         labels_are="complementary" if complementary else None,
@@ -84,9 +86,9 @@ def import_answers(
     return {"taken": len(taken), "already_answered": len(said) - len(taken)}
 
 
-def _read_import(project: Project, path: Path, reading: Reading) -> list[_Said]:
+def _read_import(project: Project, path: Path, reading: ReadOptions) -> list[_Said]:
     """Return the answers of a file, by the numbers of item and class."""
-    dataset = read_dataset(path, reading)
+    dataset = open_dataset(path, reading)
     rows = {name: number for number, name in enumerate(project.item_names, 1)}
     unknown = [name for name in dataset.items or [] if name not in rows]
     if unknown or dataset.items is None:

@@ -19,14 +19,10 @@ from comes.annotate.remote_items import (
     is_remote,
 )
 from comes.answers.convert import check_names
-from comes.datasets import (
-    ITEM_COLUMNS,
-    as_text,
-    image_names,
-    is_table_name,
-    open_images,
-    read_table,
-)
+from comes.datasets import open_images
+from comes.datasets.images import image_names
+from comes.datasets.roles import ITEM_COLUMNS
+from comes.datasets.table import as_text, is_table_name, read_table
 from comes.errors import ComesError, ComesWarning, listed
 from comes.files import expanded
 

@@ -26,7 +26,7 @@ from comes.annotate.schema import (
     cards,
     people,
 )
-from comes.datasets import MODEL
+from comes.datasets.long import MODEL
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

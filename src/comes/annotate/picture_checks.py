@@ -16,7 +16,8 @@ from comes.annotate.display_sizes import (
     refuse_large,
 )
 from comes.annotate.picture_files import PictureFiles, find_links_out
-from comes.datasets import Images, import_pillow
+from comes.datasets import Images
+from comes.datasets.images import import_pillow
 from comes.errors import ComesError, ComesWarning, first_line, listed
 from comes.progress import progress_bar
 

@@ -21,7 +21,8 @@ from comes.annotate.schema import (
     notes,
     people,
 )
-from comes.datasets import PERSON, SOURCE, write_table
+from comes.datasets.long import PERSON, SOURCE
+from comes.datasets.table import write_table
 from comes.errors import ComesError
 
 

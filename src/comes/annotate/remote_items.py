@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from comes.datasets import PICTURE_ENDINGS
+from comes.datasets.images import PICTURE_ENDINGS
 from comes.errors import ComesError, first_line, listed
 from comes.progress import progress_bar
 

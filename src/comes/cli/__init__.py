@@ -31,7 +31,7 @@ from comes.cli.priors_command import priors
 from comes.cli.report_command import report
 from comes.cli.split_command import split
 from comes.errors import ComesError
-from comes.files import Terminated, end_at_once, end_like_ctrl_c
+from comes.files import run_interruptible
 
 DATA, MODELS, EXPERIMENTS = "Data", "Models", "Experiments"
 PEOPLE, START = "Labels from people", "To begin with"
@@ -81,14 +81,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # some terminals cannot show arrows
             stream.reconfigure(errors="replace")
-    code: Any = 130
-    try:
-        end_like_ctrl_c()
-        code = _run_app()
-        end_at_once()
-    except KeyboardInterrupt:  # before or after the command
-        end_at_once()
-    sys.exit(128 + Terminated.number if Terminated.number else code)
+    sys.exit(run_interruptible(_run_app))
 
 
 def _run_app() -> Any:

@@ -11,13 +11,13 @@ from comes.cli.printing import print_json, print_rounded
 from comes.cli.reading_options import reading_options
 
 if TYPE_CHECKING:
-    from comes.datasets import Reading
+    from comes.datasets import ReadOptions
 
 
 @takes_options(reading=reading_options)
 def check(
     data: Data,
-    reading: "Reading",
+    reading: "ReadOptions",
     clean: Annotated[
         Path | None,
         typer.Option(help="True labels of some items of the data; else the data must have them."),

@@ -13,7 +13,7 @@ from comes.cli.printing import print_json, print_rows, print_summary
 from comes.cli.reading_options import reading_options
 
 if TYPE_CHECKING:
-    from comes.datasets import Reading
+    from comes.datasets import ReadOptions
 
 
 LABELS_SHOWN = 20
@@ -65,7 +65,7 @@ def datasets(context: typer.Context, as_json: Json = False) -> None:
 
 @app.command()
 @takes_options(reading=reading_options)
-def show(context: typer.Context, data: Data, reading: "Reading", as_json: Json = False) -> None:
+def show(context: typer.Context, data: Data, reading: "ReadOptions", as_json: Json = False) -> None:
     """Describe a data set: features, what is known of each label, and what deserves a look.
 
     Example: comes datasets show photos.csv --labels 'has_*'
@@ -74,7 +74,7 @@ def show(context: typer.Context, data: Data, reading: "Reading", as_json: Json =
     from comes.jobs import describe_dataset, summarise_dataset
 
     dataset, findings = describe_dataset(data, reading)
-    summary = summarise_dataset(dataset, findings, reading, source=data)
+    summary = summarise_dataset(dataset, findings, reading)
     if as_json or context.obj:
         print_json(summary)
         return
@@ -104,7 +104,7 @@ def show(context: typer.Context, data: Data, reading: "Reading", as_json: Json =
 def convert(
     data: Data,
     output: Annotated[Path, typer.Argument(help=WRITTEN)],
-    reading: "Reading",
+    reading: "ReadOptions",
     form: Form = "wide",
     as_json: Json = False,
 ) -> None:

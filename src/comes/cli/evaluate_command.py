@@ -13,7 +13,7 @@ from comes.cli.reading_options import reading_options
 from comes.errors import ComesError
 
 if TYPE_CHECKING:
-    from comes.datasets import Reading
+    from comes.datasets import ReadOptions
     from comes.jobs import EstimatedQuality, JudgedTop, Judgement
     from comes.label_metrics import LabelQuality
 
@@ -24,7 +24,7 @@ LABELS_SHOWN = 30
 def evaluate(
     data: Data,
     model: ModelFolder,
-    reading: "Reading",
+    reading: "ReadOptions",
     convention: Annotated[
         Literal["pml", "sklearn"],
         typer.Option(help="Which definition of the metrics: pml is the paper's."),

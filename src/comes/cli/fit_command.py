@@ -12,7 +12,7 @@ from comes.cli.reading_options import reading_options
 from comes.cli.training_options import training_options
 
 if TYPE_CHECKING:
-    from comes.datasets import Reading
+    from comes.datasets import ReadOptions
     from comes.estimator import Choice
     from comes.jobs import FittedModel, FittedStream
 
@@ -22,7 +22,7 @@ def fit(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model.")],
     settings: dict[str, Any],
-    reading: "Reading",
+    reading: "ReadOptions",
     priors: Annotated[
         Path | None,
         typer.Option(help="A table of class priors, as 'comes priors -o' writes it."),
@@ -37,8 +37,8 @@ def fit(
     embedding: Annotated[
         str | None,
         typer.Option(
-            help="What turns texts into vectors: wordllama, a folder or file of vectors, or a "
-            "model in the cache of Hugging Face. Default: TF-IDF."
+            help="What turns texts into vectors: wordllama, the folder of a model, or the name of "
+            "one in the cache of Hugging Face. Default: TF-IDF."
         ),
     ] = None,
     select: Annotated[

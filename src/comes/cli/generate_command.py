@@ -13,7 +13,7 @@ from comes.cli.reading_options import reading_options
 from comes.errors import ComesError
 
 if TYPE_CHECKING:
-    from comes.datasets import Reading
+    from comes.datasets import ReadOptions
 
 answer_option = options_under("With --case answers")
 
@@ -67,7 +67,7 @@ def generate(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help=WRITTEN)],
     asked: dict[str, Any],
-    reading: "Reading",
+    reading: "ReadOptions",
     case: Annotated[
         Literal["a", "b", "independent", "one", "size", "instance", "answers"],
         typer.Option(

@@ -12,13 +12,13 @@ from comes.cli.printing import print_json, print_table
 from comes.cli.reading_options import reading_options
 
 if TYPE_CHECKING:
-    from comes.datasets import Reading
+    from comes.datasets import ReadOptions
 
 
 @takes_options(reading=reading_options)
 def priors(
     data: Data,
-    reading: "Reading",
+    reading: "ReadOptions",
     method: Annotated[
         str,
         typer.Option(

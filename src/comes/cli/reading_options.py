@@ -7,7 +7,7 @@ from comes.cli.options import parse_pairs, split_names
 from comes.errors import ComesError
 
 if TYPE_CHECKING:
-    from comes.datasets import Reading
+    from comes.datasets import ReadOptions
 
 option = options_under("Reading data")
 
@@ -31,6 +31,12 @@ def reading_options(
     ] = None,
     category: Annotated[
         str | None, option(help="Columns of a table that are categories, such as codes.")
+    ] = None,
+    number: Annotated[
+        str | None, option(help="Columns of a table that are numbers; other cells are missing.")
+    ] = None,
+    date: Annotated[
+        str | None, option(help="Columns of a table that are dates; other cells are missing.")
     ] = None,
     item: Annotated[str | None, option(help="The column that names the items.")] = None,
     long: Annotated[
@@ -78,9 +84,9 @@ def reading_options(
     unannotated: Annotated[
         str | None, option(help="COCO's images without annotation: drop (default) or keep.")
     ] = None,
-) -> "Reading":
+) -> "ReadOptions":
     """Return what the columns mean; the parameters are the options."""
-    from comes.datasets import Reading
+    from comes.datasets import ReadOptions
 
     kinds = {"candidates": candidates, "complementary": complementary, "positives": positives}
     given = [kind for kind, is_given in kinds.items() if is_given]
@@ -89,12 +95,14 @@ def reading_options(
     checked: dict[str, Any] = {"difficult": difficult, "unannotated": unannotated}
     if given:
         checked["labels_are"] = given[0]
-    return Reading(
+    return ReadOptions(
         labels=split_names(labels),
         relevant=split_names(relevant),
         ignore=split_names(ignore),
         text=split_names(text),
         category=split_names(category),
+        number=split_names(number),
+        date=split_names(date),
         item=item,
         long=split_names(long),
         words=parse_pairs(answers, "--answers"),

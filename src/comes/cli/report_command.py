@@ -12,7 +12,7 @@ from comes.cli.reading_options import reading_options
 from comes.errors import ComesError
 
 if TYPE_CHECKING:
-    from comes.datasets import Reading
+    from comes.datasets import ReadOptions
 
 
 @takes_options(reading=reading_options)
@@ -20,7 +20,7 @@ def report(
     runs: Annotated[
         list[str], typer.Argument(help="Folders that comes bench wrote; with --model, the data.")
     ],
-    reading: "Reading",
+    reading: "ReadOptions",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the report.")] = Path(
         "report"
     ),
@@ -48,10 +48,10 @@ def report(
     if model is not None:
         _report_model(runs, model, reading, output, examples, seed, as_json)
         return
-    from comes.datasets import Reading
+    from comes.datasets import ReadOptions
     from comes.jobs import report_results
 
-    if reading != Reading():
+    if reading != ReadOptions():
         raise ComesError("options that say how data is read need --model, to show its examples.")
     if examples is not None:
         raise ComesError("--examples is for the page of a model (--model). Leave it out.")
@@ -66,7 +66,7 @@ def report(
 def _report_model(
     data: list[str],
     model: Path,
-    reading: "Reading",
+    reading: "ReadOptions",
     output: Path,
     examples: int | None,
     seed: int,

@@ -11,7 +11,7 @@ from comes.cli.printing import print_json, print_rows, print_warning
 from comes.cli.reading_options import reading_options
 
 if TYPE_CHECKING:
-    from comes.datasets import Reading
+    from comes.datasets import ReadOptions
 
 LABELS_SHOWN = 30
 
@@ -19,7 +19,7 @@ LABELS_SHOWN = 30
 @takes_options(reading=reading_options)
 def split(
     data: Data,
-    reading: "Reading",
+    reading: "ReadOptions",
     test_share: Annotated[float, typer.Option(help="Share of the rows to test with.")] = 0.2,
     groups: Annotated[
         str | None,

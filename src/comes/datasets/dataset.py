@@ -1,34 +1,40 @@
 """`Dataset`: features or images with answers about labels, true labels, or both."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+from scipy import sparse
 
-from comes.answers import Answers
-from comes.answers.convert import BoolMatrix, check_names, check_paired, match_names
-from comes.datasets.dataset_parts import (
-    LabelsAre,
-    check_item_names,
-    check_none_excluded,
-    check_shape,
-    check_size,
-    combine_candidates,
-    count_rows,
-    describe_answers,
+from comes.answers import Answers, State
+from comes.answers.convert import (
+    BoolMatrix,
+    check_names,
+    check_paired,
+    match_names,
+    outside_candidates_error,
 )
-from comes.datasets.feature_matrices import check_features, is_table, take_rows
 from comes.datasets.images import Images
-from comes.datasets.sparse_marks import Marks, answers_of_marks, count_marks, fill_marks
+from comes.datasets.indicators import Marks, answers_of_marks, count_marks, fill_marks
+from comes.datasets.options import LabelsAre
 from comes.errors import ComesError, counted, listed
+from comes.tables import needs_encoding
+
+
+class ColumnRole(NamedTuple):
+    """What a column of a table is that is no feature: "label", "truth", "item" or "ignored"."""
+
+    role: str
+    n_missing: int
 
 
 @dataclass(frozen=True, init=False)
 class Dataset:
-    """Rows of features and what is known about their labels, checked when made.
+    """Features of rows, and what is known of their labels, checked when made.
 
     Parameters
     ----------
@@ -47,11 +53,14 @@ class Dataset:
     from_complementary : bool
         Whether the candidates were read from complementary labels.
     answers : Answers of shape (n_samples, n_labels), optional
-        What was said about the labels.
+    roles : mapping of str to ColumnRole, optional
+        The columns that are no features, of a data set that was read from a table.
+    n_left_out : int
+        How many rows a file of features has beside these, which have no labels.
 
     Attributes
     ----------
-    X, label_names, answers, relevant, items, from_complementary
+    X, label_names, answers, relevant, items, from_complementary, roles, n_left_out
         As given; ``answers`` have the label names.
 
     Examples
@@ -69,6 +78,8 @@ class Dataset:
     relevant: Marks | None
     items: list[str] | None
     from_complementary: bool
+    roles: Mapping[str, ColumnRole]
+    n_left_out: int
 
     def __init__(
         self,
@@ -81,6 +92,8 @@ class Dataset:
         from_complementary: bool = False,
         *,
         answers: Answers | None = None,
+        roles: Mapping[str, ColumnRole] | None = None,
+        n_left_out: int = 0,
     ) -> None:
         if answers is not None and not (candidates is None and asked is None):
             raise ComesError(
@@ -91,10 +104,10 @@ class Dataset:
             check_features(X)
             check_paired(X=X, answers=answers)
         known = (X, candidates if answers is None else answers, relevant)
-        shape = (count_rows(known), len(label_names))
+        shape = (_count_rows(known), len(label_names))
         check_size(*shape)
         if answers is None:
-            answers = combine_candidates(candidates, asked, shape)
+            answers = _combine_candidates(candidates, asked, shape)
         self._set(
             X=X,
             label_names=label_names,
@@ -102,6 +115,8 @@ class Dataset:
             relevant=relevant,
             items=items,
             from_complementary=from_complementary,
+            roles=roles or {},
+            n_left_out=n_left_out,
         )
         self._check_rows()
 
@@ -113,14 +128,15 @@ class Dataset:
     def _check_rows(self) -> None:
         """Raise unless names and matrices fit together; features are not looked at."""
         check_names(self.label_names)
-        check_item_names(self.items)
         shape = (len(self), len(self.label_names))
-        check_shape(self.relevant, "relevant", shape)
-        check_shape(self.answers, "answers", shape)
-        if self.items is not None and len(self.items) != len(self):
-            raise ComesError(
-                f"{len(self)} rows need as many names of items; got {len(self.items)}."
-            )
+        _check_shape(self.relevant, "relevant", shape)
+        _check_shape(self.answers, "answers", shape)
+        if self.items is not None:
+            check_item_names(self.items)
+            if len(self.items) != len(self):
+                raise ComesError(
+                    f"{len(self)} rows need as many names of items; got {len(self.items)}."
+                )
         if self.answers is None:
             if self.relevant is None:
                 raise ComesError(
@@ -155,7 +171,7 @@ class Dataset:
         return changed
 
     def __len__(self) -> int:
-        return count_rows((self.X, self.answers, self.relevant))
+        return _count_rows((self.X, self.answers, self.relevant))
 
     def take(self, rows: npt.ArrayLike) -> "Dataset":
         """Return the data set of some rows, given by number or as a bool mask."""
@@ -166,6 +182,7 @@ class Dataset:
             answers=None if self.answers is None else self.answers[index],
             relevant=None if self.relevant is None else self.relevant[index],
             items=None if self.items is None else [self.items[row] for row in index],
+            n_left_out=0,
         )
 
     def align_labels(self, label_names: Sequence[str]) -> "Dataset":
@@ -190,11 +207,11 @@ class Dataset:
         if labels_are is None:
             return self
         if self.answers is not None:
-            own = "complementary" if self.from_complementary else self.answers.kind
-            if labels_are == own or (labels_are, own) == ("candidates", "answers"):
+            kind = "complementary" if self.from_complementary else self.answers.kind
+            if labels_are == kind or (labels_are, kind) == ("candidates", "answers"):
                 return self
             raise ComesError(
-                f"{source} says that its labels are {own}, not {labels_are}. Complementary labels "
+                f"{source} says that its labels are {kind}, not {labels_are}. Complementary labels "
                 "and positives are arrays 'complementary' and 'positives' in an .npz file, or "
                 "columns of a .csv or .parquet file."
             )
@@ -269,10 +286,135 @@ class Dataset:
             rows = f"{counted(len(self), 'row')}, {counted(self.X.shape[1], what)}"
         parts = [rows, counted(len(self.label_names), "label")]
         if self.answers is not None:
-            parts.append(describe_answers(self.answers))
+            parts.append(_describe_answers(self.answers))
         if self.relevant is not None:
             per_row = count_marks(self.relevant, axis=1)
             parts.append(f"{per_row.mean():.2f} relevant per row")
             n_empty = int((per_row == 0).sum())
             parts.append(f"{counted(n_empty, 'row')} without a relevant label")
+        if self.n_left_out:
+            parts.append(f"{counted(self.n_left_out, 'row')} of features without labels left out")
         return ", ".join(parts)
+
+
+def _count_rows(parts: Sequence[Any]) -> int:
+    """Return the number of rows of the first part that is there."""
+    first = next((part for part in parts if part is not None), None)
+    if first is None:
+        raise ComesError("a data set needs features, candidates or true labels; got none.")
+    return int(first.shape[0])
+
+
+def check_size(n: int, q: int) -> None:
+    """Raise if there are no rows or no labels."""
+    if not (n and q):
+        raise ComesError(
+            f"a data set needs at least one row and one label; got {n} rows and {q} labels."
+        )
+
+
+def _check_shape(matrix: Any, name: str, shape: tuple[int, int]) -> None:
+    """Raise unless a matrix of labels, where there is one, has this shape."""
+    if matrix is not None and matrix.shape != shape:
+        raise ComesError(
+            f"there are {shape[0]} rows and {shape[1]} labels, so {name} must have shape {shape}; "
+            f"got {matrix.shape}."
+        )
+
+
+def _combine_candidates(
+    candidates: BoolMatrix | None, asked: BoolMatrix | None, shape: tuple[int, int]
+) -> Answers | None:
+    """Return candidates as answers, "maybe" where a candidate was asked about."""
+    _check_shape(candidates, "candidates", shape)
+    _check_shape(asked, "asked", shape)
+    if candidates is None:
+        if asked is not None:
+            raise ComesError("asked needs candidates, which hold the answers; got none.")
+        return None
+    if asked is None:
+        return Answers.from_candidates(candidates)
+    if not (asked | candidates).all():
+        raise ComesError(
+            "a label is excluded where nobody was asked; candidates or asked must be wrong."
+        )
+    return Answers.from_codes(np.where(candidates, np.where(asked, State.MAYBE, 0), State.NO))
+
+
+def check_none_excluded(
+    relevant: Marks, answers: Answers, label_names: Sequence[str], first_row: int = 0
+) -> None:
+    """Raise if a relevant label is excluded; nothing that is sparse becomes dense."""
+    if answers.is_sparse or sparse.issparse(relevant):
+        excluded = sparse.csr_array(answers.states == State.NO)
+        outside = excluded.multiply(sparse.csr_array(relevant)).tocsr()
+        outside.sort_indices()
+        row, label = outside.nonzero()
+    else:
+        row, label = np.nonzero(relevant & answers.excluded)
+    if len(row):
+        raise outside_candidates_error(row + first_row, label, label_names)
+
+
+def check_item_names(items: Sequence[str], first_row: int = 0) -> None:
+    """Raise if the name of an item occurs more than once."""
+    seen: set[str] = set()
+    for row, name in enumerate(items, first_row):
+        if name in seen:
+            raise ComesError(
+                f"the names of items must differ; {name!r} occurs again at row {row}. Keep one "
+                "row per item."
+            )
+        seen.add(name)
+
+
+def _describe_answers(answers: Answers) -> str:
+    n, q = answers.shape
+    if answers.kind == "candidates":
+        return f"{(n * q - answers.count_state(State.NO).sum()) / n:.2f} candidates per row"
+    if answers.kind == "positives":
+        return f"{answers.count_state(State.YES).sum() / n:.2f} ticked labels per row"
+    count = answers.count()[["asked", "no", "yes", "maybe"]].sum()
+    text = f"{count['asked']} of {n * q} pairs asked: "
+    text += f"{count['no']} no, {count['yes']} yes, {count['maybe']} maybe"
+    if answers.annotations is not None:
+        text += f"; {len(answers.annotations.people)} people"
+    return text
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Return some rows of features or images, by number; None of None."""
+    if X is None:
+        return None
+    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+
+
+def is_table(X: Any) -> bool:
+    """Return whether X is a table that is more than complete numbers."""
+    return isinstance(X, pd.DataFrame) and needs_encoding(X)
+
+
+def check_features(X: Any, first_row: int = 0) -> None:
+    """Raise unless X has a row and a column, and is a matrix of finite numbers or a table."""
+    if len(X.shape) != 2 or 0 in X.shape:
+        raise ComesError(
+            f"features must be a matrix with at least one row and one column; got shape {X.shape}."
+        )
+    if is_table(X):
+        return  # a classifier encodes it, and knows what is wrong with a column
+    values = X.data if sparse.issparse(X) else np.asarray(X)
+    if values.dtype.kind not in "buif":
+        raise ComesError(f"features must be real numbers; got {values.dtype}.")
+    wrong = ~np.isfinite(values)
+    if not wrong.any():
+        return
+    if sparse.issparse(X):
+        place = f"in row {int(np.searchsorted(X.indptr, np.argmax(wrong), side='right')) - 1}"
+    else:
+        row, column = (int(index) for index in np.argwhere(wrong)[0])
+        shown = repr(str(X.columns[column])) if isinstance(X, pd.DataFrame) else column
+        place = f"at row {row + first_row}, column {shown}"
+    raise ComesError(
+        f"features must be finite; {int(wrong.sum())} entries are empty, NaN or infinite, the "
+        f"first {place}. Fill them in (a median, say) or drop those rows."
+    )

@@ -1,7 +1,4 @@
-"""The formats of files: one table from the ending of a name to what reads and writes it.
-
-A new format is a module with its reader, and an entry in `FORMATS`.
-"""
+"""The formats of files: how a data set is read from each, and written."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,21 +6,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from comes.datasets.annotation_tools import label_studio_dataset, read_prodigy, write_prodigy
-from comes.datasets.archive import read_npz, read_npz_features, write_npz
-from comes.datasets.arff import read_arff
-from comes.datasets.coco import coco_dataset, load_json
-from comes.datasets.dataset import Dataset
-from comes.datasets.pml import read_pml_mat, write_pml_mat
-from comes.datasets.reading import Reading
-from comes.datasets.svmlight import read_svmlight
+import numpy as np
+import pandas as pd
+
+from comes.datasets.dataset import Dataset, is_table
+from comes.datasets.images import Images
+from comes.datasets.indicators import count_marks
+from comes.datasets.labels import named_labels
+from comes.datasets.matrices import (
+    read_arff,
+    read_npz,
+    read_npz_features,
+    read_pml_mat,
+    read_svmlight,
+    write_npz,
+    write_pml_mat,
+)
+from comes.datasets.options import ReadOptions
+from comes.datasets.table import TABLE_ENDINGS, find_ending
 from comes.datasets.table_datasets import (
+    TableForm,
     read_table_dataset,
     read_table_features,
     write_table_dataset,
 )
-from comes.datasets.tables import TABLE_ENDINGS, find_ending
-from comes.errors import ComesError
+from comes.datasets.tools import read_json, read_prodigy, write_prodigy
+from comes.errors import ComesError, listed, warn_user
 
 # Parts of a data set that a file may lose, as a warning calls them.
 FEATURES, FEATURE_NAMES, ITEMS = "features", "feature names", "items"
@@ -45,44 +53,27 @@ PARTS = (
     PEOPLE,
     CHOSEN,
 )
+IN_TABLES = tuple(p for p in PARTS if p not in (COMPLEMENTARY_ANSWERS, PEOPLE, CHOSEN))
 IN_LONG = (CANDIDATES, ASKED, ITEMS, PEOPLE, CHOSEN)
-
-
-@dataclass(frozen=True)
-class Writer:
-    """How a data set is written, and which parts of it the file holds."""
-
-    write: Callable[[Dataset, Path], None]
-    holds: tuple[str, ...] = PARTS
 
 
 @dataclass(frozen=True)
 class Format:
     """How files of an ending are read and written.
 
-    Parameters
-    ----------
-    read : callable
-        Returns the data set of a path and a `Reading`.
-    fields : tuple of str
-        The fields of a `Reading` that the reader applies. Those of `SHARED_FIELDS` may be given
-        for every file; if the reader does not apply them, they are applied after reading.
-    read_features : callable, optional
-        Returns the features of a path and a `Reading`, and the names of the items; by default
-        those of the data set.
-    writers : mapping of str to Writer
-        By the form of the labels. The default form, "wide", is the only one that a format has if
-        it is not a table.
-    about : str
-        What is read, in Markdown, for the page of formats.
-    labels : str
-        What its labels are, unless a `Reading` says otherwise.
+    ``fields`` are those of `ReadOptions` that the reader applies; those of `SHARED_FIELDS` may be
+    given for every file, and are applied after reading if the reader does not. ``read_features``
+    returns features and the names of items, by default those of the data set. ``writers`` has, by
+    the form of the labels, what writes them and which parts of a data set the file then holds.
+    ``about`` and ``labels`` describe the file and its labels for the page of formats.
     """
 
-    read: Callable[[Path, Reading], Dataset]
+    read: Callable[[Path, ReadOptions], Dataset]
     fields: tuple[str, ...] = ()
-    read_features: Callable[[Path, Reading], tuple[Any, list[str] | None]] | None = None
-    writers: Mapping[str, Writer] = field(default_factory=dict)
+    read_features: Callable[[Path, ReadOptions], tuple[Any, list[str] | None]] | None = None
+    writers: Mapping[str, tuple[Callable[[Dataset, Path], None], tuple[str, ...]]] = field(
+        default_factory=dict
+    )
     about: str = ""
     labels: str = ""
 
@@ -97,77 +88,35 @@ SHARED_FIELDS = (
     "feature_columns",
     "n_features",
 )
-
-
-def find_format(path: Path) -> Format:
-    """Return the format that the ending of a name says; raise if there is none."""
-    found = FORMATS.get(find_ending(path))
-    if found is None:
-        *endings, last = FORMATS
-        raise ComesError(
-            f"{path.name} should end in {', '.join(endings)} or {last}; got "
-            f"{path.suffix or 'no ending'}."
-        )
-    return found
-
-
-def _read_json(path: Path, reading: Reading) -> Dataset:
-    """Read a COCO file, which is an object, or an export of Label Studio, a list of tasks."""
-    content = load_json(path)
-    if content == []:
-        raise ComesError(f"{path.name} is an empty list; expected tasks of Label Studio.")
-    if isinstance(content, list):
-        if reading.unannotated is not None:
-            raise ComesError(
-                f"'unannotated' does not apply to {path.name}, which is not a COCO file. Leave it "
-                "out."
-            )
-        return label_studio_dataset(content, path, reading)
-    for name in ("labels", "item", "words"):
-        if getattr(reading, name) is not None:
-            raise ComesError(
-                f"{path.name} is a COCO file, which names its labels and items. Leave out {name!r}."
-            )
-    dataset = coco_dataset(content, path, reading)
-    if reading.unannotated is not None and dataset.answers is not None:
-        raise ComesError(
-            f"'unannotated' does not apply to {path.name}, whose labels are verified. Leave it out."
-        )
-    return dataset.with_labels_as(reading.labels_are, path.name)
-
-
+TABLE_FIELDS = (
+    "labels",
+    "relevant",
+    "ignore",
+    "text",
+    "category",
+    "number",
+    "date",
+    "feature_columns",
+    "item",
+    "long",
+    "words",
+    "labels_are",
+    "label_names",
+    "separator",
+)
 TABLE = Format(
     read_table_dataset,
-    (
-        "labels",
-        "relevant",
-        "ignore",
-        "text",
-        "category",
-        "feature_columns",
-        "item",
-        "long",
-        "words",
-        "labels_are",
-        "label_names",
-        "separator",
-    ),
+    TABLE_FIELDS,
     read_table_features,
     {
-        "wide": Writer(
-            partial(write_table_dataset, form="wide"),
-            tuple(p for p in PARTS if p not in (COMPLEMENTARY_ANSWERS, PEOPLE, CHOSEN)),
-        ),
-        "names": Writer(
-            partial(write_table_dataset, form="names"),
-            tuple(p for p in PARTS if p not in (COMPLEMENTARY_ANSWERS, PEOPLE, CHOSEN)),
-        ),
-        "long": Writer(partial(write_table_dataset, form="long"), IN_LONG),
+        "wide": (write_table_dataset, IN_TABLES),
+        "names": (partial(write_table_dataset, form="names"), IN_TABLES),
+        "long": (partial(write_table_dataset, form="long"), IN_LONG),
     },
     "a table, with its labels in one of three forms",
     "what the columns say",
 )
-SVMLIGHT = Format(
+LIBSVM = Format(
     read_svmlight,
     ("label_names", "n_features"),
     about="LIBSVM multi-label, `1,3 5:0.2`, features counted from 1; or from 0 after a first line "
@@ -180,7 +129,7 @@ FORMATS: Mapping[str, Format] = {
         read_npz,
         (),
         read_npz_features,
-        {"wide": Writer(write_npz)},
+        {"wide": (write_npz, PARTS)},
         "`X` (or `X_data`, `X_indices`, `X_indptr`, `X_shape`); one of `candidates`, "
         "`complementary`, `positives`, or `no`, `yes` and `maybe`; `relevant`, `label_names`, "
         "`feature_names`, `items`",
@@ -188,9 +137,7 @@ FORMATS: Mapping[str, Format] = {
     ),
     ".mat": Format(
         read_pml_mat,
-        writers={
-            "wide": Writer(write_pml_mat, (FEATURES, CANDIDATES, RELEVANT, ASKED, TICKED, CHOSEN))
-        },
+        writers={"wide": (write_pml_mat, (FEATURES, CANDIDATES, RELEVANT, ASKED, TICKED, CHOSEN))},
         about="partial multi-label learning: `data`, `target`, `partial_labels` (or "
         "`candidate_labels`, `partial_target`; or ours, as in .npz), as (q, n) or (n, q), 0/1 or "
         "-1/1, dense or sparse, also version 7.3",
@@ -203,11 +150,11 @@ FORMATS: Mapping[str, Format] = {
         "or sparse rows",
         labels="the truth",
     ),
-    ".svm": SVMLIGHT,
-    ".libsvm": SVMLIGHT,
-    ".txt": SVMLIGHT,
+    ".svm": LIBSVM,
+    ".libsvm": LIBSVM,
+    ".txt": LIBSVM,
     ".json": Format(
-        _read_json,
+        read_json,
         ("labels", "item", "words", "labels_are", "label_names", "unannotated"),
         about="COCO, or an export of Label Studio (JSON, not JSON_MIN)",
         labels="COCO: the truth; LVIS and Label Studio: answers",
@@ -215,8 +162,110 @@ FORMATS: Mapping[str, Format] = {
     ".jsonl": Format(
         read_prodigy,
         ("item", "words", "labels_are", "label_names"),
-        writers={"wide": Writer(write_prodigy, IN_LONG)},
+        writers={"wide": (write_prodigy, IN_LONG)},
         about="an export of Prodigy",
         labels="answers",
     ),
 }
+
+
+def find_format(path: Path) -> Format:
+    """Return the format that the ending of a name says; raise if there is none."""
+    known = FORMATS.get(find_ending(path))
+    if known is None:
+        *endings, last = FORMATS
+        raise ComesError(
+            f"{path.name} should end in {', '.join(endings)} or {last}; got "
+            f"{path.suffix or 'no ending'}."
+        )
+    return known
+
+
+def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") -> None:
+    """Write a data set in the format that the ending of the name says.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    path : str or Path
+        What the format cannot hold is named in a warning; .npz holds everything.
+    form : {"wide", "names", "long"}
+        The form of the labels in a .csv or .parquet file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "two.csv"
+    >>> write_dataset(Dataset(np.eye(2), ["sky"], np.array([[True], [False]])), path)
+    >>> print(path.read_text().strip())
+    candidate:sky,x0,x1
+    1,1.0,0.0
+    0,0.0,1.0
+    """
+    path = Path(path)
+    check_writable(path, form)
+    known = find_format(path)
+    write, held = known.writers[form]
+    lost = [part for part in _list_parts(dataset) if part not in held]
+    if lost:
+        warn_user(f"{path.name} cannot hold {' and '.join(lost)}; left out.")
+    if known is not TABLE and is_table(dataset.X):
+        raise ComesError(
+            f"{path.name} can hold complete numbers, and the features have missing values, words, "
+            "dates or an id. Write .csv or .parquet."
+        )
+    if form == "names":
+        _warn_of_labels_not_shown(dataset, path)
+    write(dataset, path)
+
+
+def check_writable(path: str | Path, form: TableForm = "wide") -> None:
+    """Raise unless a data set can be written to a file of that name, in that form."""
+    path = Path(path)
+    ending = find_ending(path)
+    writable = [name for name, known in FORMATS.items() if known.writers]
+    if ending not in writable:
+        raise ComesError(
+            f"{path.name} should end in {', '.join(writable[:-1])} or {writable[-1]}; got "
+            f"{ending or 'no ending'}."
+        )
+    forms = FORMATS[ending].writers
+    if form not in forms:
+        raise ComesError(
+            f"{ending} files do not have the form {form!r}; expected {' or '.join(forms)}."
+        )
+
+
+def _list_parts(dataset: Dataset) -> list[str]:
+    """Return the parts that a data set has, of those that a file may lose."""
+    answers = dataset.answers
+    is_answered = answers is not None and answers.kind == "answers"
+    parts = {
+        FEATURES: not isinstance(dataset.X, Images) and dataset.X is not None,
+        FEATURE_NAMES: isinstance(dataset.X, pd.DataFrame),
+        CANDIDATES: answers is not None,
+        RELEVANT: dataset.relevant is not None,
+        ASKED: is_answered,
+        ITEMS: dataset.items is not None,
+        COMPLEMENTARY: dataset.from_complementary and not is_answered,
+        COMPLEMENTARY_ANSWERS: dataset.from_complementary and is_answered,
+        TICKED: answers is not None and answers.kind == "positives",
+        PEOPLE: answers is not None and answers.annotations is not None,
+        CHOSEN: answers is not None and answers.chosen is not None,
+    }
+    return [part for part, is_there in parts.items() if is_there]
+
+
+def _warn_of_labels_not_shown(dataset: Dataset, path: Path) -> None:
+    """Warn of labels that no cell of names would show."""
+    is_shown = np.zeros(len(dataset.label_names), dtype=bool)
+    for marked in named_labels(dataset).values():
+        is_shown |= count_marks(marked, axis=0) > 0
+    hidden = [name for name, shown in zip(dataset.label_names, is_shown, strict=True) if not shown]
+    if len(hidden) == len(is_shown):
+        raise ComesError(f"no cell of {path.name} would show a label. Write another form.")
+    if hidden:
+        warn_user(
+            f"a column of names shows the labels that occur: {path.name} loses {listed(hidden)}. "
+            "Give all of them (--label-names) when it is read."
+        )

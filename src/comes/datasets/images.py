@@ -5,9 +5,9 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, overload
 from warnings import warn
@@ -15,10 +15,38 @@ from warnings import warn
 import numpy as np
 import numpy.typing as npt
 
-from comes.datasets.image_formats import HEIC, HEIC_ENDINGS, PICTURE_ENDINGS, import_pillow
 from comes.errors import ComesError, ComesWarning, listed
 from comes.files import expanded
 from comes.progress import progress_bar
+
+HEIC_ENDINGS = (".heic", ".heif")  # of telephones; Pillow opens them with pillow-heif
+PICTURE_ENDINGS = (
+    *(".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
+    *HEIC_ENDINGS,
+)
+HEIC = "HEIF"  # what Pillow then calls the format
+
+
+def import_pillow() -> Any:
+    """Return the module that opens images; HEIC too, where pillow-heif is installed.
+
+    Examples
+    --------
+    >>> import_pillow().new("RGB", (5, 4)).size
+    (5, 4)
+    """
+    try:
+        from PIL import Image
+    except ImportError:
+        raise ComesError(
+            "images need Pillow, which is not installed: pip install 'comes[images]'."
+        ) from None
+    if HEIC not in Image.MIME:
+        with suppress(ImportError):
+            from pillow_heif import register_heif_opener
+
+            register_heif_opener()
+    return Image
 
 
 class Images:
@@ -82,11 +110,7 @@ class Images:
                     image.draft(None, (least, least))
                 return _convert_to_rgb(image)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            reason = str(error).split(" <_io")[0]
-            raise ComesError(
-                f"the image {self.names[row]!r} cannot be read ({reason}). Replace it, or leave "
-                "broken images out (--skip-broken on the command line)."
-            ) from None
+            raise _make_error(self.names[row], str(error).split(" <_io")[0]) from None
 
     def read_bytes(self, row: int) -> bytes:
         """Return the file as it is stored."""
@@ -100,28 +124,24 @@ class Images:
                 self._archives[source] = zipfile.ZipFile(source)
             return self._archives[source].read(name)
         except (OSError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
-            raise ComesError(
-                f"the image {name!r} in {source.name} cannot be read: {error}. Replace it, or "
-                "leave broken images out (--skip-broken on the command line)."
-            ) from None
+            raise _make_error(name, f"in {source.name}: {error}") from None
 
     def fingerprint(self) -> str:
         """Return a hash of names, sizes and checksums (in a folder: times of last change)."""
-        found = hashlib.sha256()
-        for state in self.states():
-            found.update(state)
-        return found.hexdigest()
+        return hashlib.sha256(b"".join(self.states())).hexdigest()
 
     def states(self) -> Iterator[bytes]:
         """Give what tells each image from a changed one: what `fingerprint` hashes."""
-        known: dict[tuple[Path, str], tuple[int, int]] = {}
-        for source in filter(_is_zip, dict.fromkeys(self.sources)):
-            with zipfile.ZipFile(source) as archive:
-                for member in archive.infolist():
-                    known[source, member.filename] = member.CRC, member.file_size
-        for place in zip(self.sources, self.names, strict=True):
-            state = known.get(place) or _read_state(*place)
-            yield repr((place[1], state)).encode()
+        members = {source: _list_members(source) for source in set(self.sources) if _is_zip(source)}
+        for source, name in zip(self.sources, self.names, strict=True):
+            state = members.get(source, {}).get(name)
+            if state is None:
+                try:
+                    stat = os.stat(source / name)
+                except OSError as error:
+                    raise _make_error(name, f"in {source.name}: {error.strerror}") from None
+                state = stat.st_mtime_ns, stat.st_size
+            yield repr((name, state)).encode()
 
     @staticmethod
     def joined(parts: Sequence["Images"]) -> "Images":
@@ -133,16 +153,11 @@ class Images:
         return {**self.__dict__, "_archives": {}, "_owner": -1}
 
 
-def _read_state(source: Path, name: str) -> tuple[int, int]:
-    """Return when an image in a folder was last changed, and its size."""
-    try:
-        stat = os.stat(source / name)
-    except OSError as error:
-        raise ComesError(
-            f"the image {name!r} in {source.name} cannot be read: {error.strerror}. Replace it, or "
-            "leave broken images out (--skip-broken on the command line)."
-        ) from None
-    return stat.st_mtime_ns, stat.st_size
+def _make_error(name: str, reason: str) -> ComesError:
+    return ComesError(
+        f"the image {name!r} cannot be read ({reason}). Replace it, or leave broken images out "
+        "(--skip-broken on the command line)."
+    )
 
 
 def _convert_to_rgb(image: Any) -> npt.NDArray[np.uint8]:
@@ -193,30 +208,31 @@ def open_images(
     """
     source = expanded(source)
     _check_inside(names)
-    folder = _find_only_folder(source, names)
-    names = [folder + name for name in names]
-    missing = _find_missing(source, names)
-    if not missing:
-        images, kept = Images(source, names), np.arange(len(names))
-    elif not skip_broken:
-        shown = listed([names[row] for row in missing], 3)
-        raise ComesError(
-            f"{len(missing)} of {len(names)} images are not in {source.name}: {shown}. Add them, "
-            "or leave their rows out (--skip-broken on the command line)."
-        )
+    if _is_zip(source):
+        members = _list_members(source)
+        folder = _find_only_folder(members, names)
+        names = [folder + name for name in names]
+        is_there = [name in members for name in names]
+    elif os.path.isdir(source):
+        is_there = [os.path.isfile(source / name) for name in names]
     else:
-        kept = np.setdiff1d(np.arange(len(names)), missing)
-        images = Images(source, [names[row] for row in kept])
+        raise ComesError(f"{source} is neither a folder nor a .zip file of images.")
+    missing = [name for name, there in zip(names, is_there, strict=True) if not there]
+    if missing and not skip_broken:
+        raise ComesError(
+            f"{len(missing)} of {len(names)} images are not in {source.name}: {listed(missing, 3)}."
+            " Add them, or leave their rows out (--skip-broken on the command line)."
+        )
+    kept = np.flatnonzero(is_there)
     if skip_broken:
-        kept = np.delete(kept, find_broken(images))
-        if len(kept) < len(names):
-            shown = listed([names[row] for row in np.setdiff1d(np.arange(len(names)), kept)], 3)
-            left_out = len(names) - len(kept)
-            warn(f"{left_out} images cannot be read and are left out: {shown}.", ComesWarning, 2)
-        images = Images(source, [names[row] for row in kept])
+        kept = np.delete(kept, find_broken(Images(source, names)[kept]))
+        lost = np.delete(np.array(names, dtype=object), kept).tolist()
+        if lost:
+            shown = f"{len(lost)} images cannot be read and are left out: {listed(lost, 3)}."
+            warn(shown, ComesWarning, 2)
     if not len(kept):
         raise ComesError(f"none of the {len(names)} images in {source.name} can be read.")
-    return images, kept
+    return Images(source, names)[kept], kept
 
 
 def image_names(source: Path) -> list[str]:
@@ -233,92 +249,70 @@ def image_names(source: Path) -> list[str]:
     ['2024/a.jpg', 'b.png']
     """
     if _is_zip(source):
-        try:
-            with zipfile.ZipFile(source) as archive:
-                names = [name for name in archive.namelist() if not _is_litter(name)]
-        except (OSError, zipfile.BadZipFile) as error:
-            raise ComesError(f"{source.name} cannot be read as zip: {error}.") from None
+        names = list(_list_members(source))
     else:
-        found = (path for path in source.rglob("*") if path.is_file())
-        names = [path.relative_to(source).as_posix() for path in found]
+        files = (path for path in source.rglob("*") if path.is_file())
+        names = [path.relative_to(source).as_posix() for path in files]
     pictures = sorted(
         name
         for name in names
         if name.lower().endswith(PICTURE_ENDINGS) and not name.rpartition("/")[2].startswith(".")
     )
-    _check_heic(pictures)
     if not pictures:
         raise ComesError(
             f"{source} has no pictures; expected files that end in {', '.join(PICTURE_ENDINGS)}."
         )
-    return pictures
-
-
-def _check_heic(names: Sequence[str]) -> None:
-    """Raise if a picture is HEIC, and nothing here can open that."""
-    of_phones = [name for name in names if name.lower().endswith(HEIC_ENDINGS)]
-    if of_phones and HEIC not in import_pillow().MIME:
+    heic = [name for name in pictures if name.lower().endswith(HEIC_ENDINGS)]
+    if heic and HEIC not in import_pillow().MIME:
         raise ComesError(
-            f"{listed(of_phones, 3)}: HEIC pictures need pillow-heif, which is not installed: pip "
+            f"{listed(heic, 3)}: HEIC pictures need pillow-heif, which is not installed: pip "
             "install 'comes[images]'. Or convert them to JPEG."
         )
+    return pictures
 
 
 def find_broken(images: Images) -> list[int]:
     """Open every image and return the rows of those that cannot be read."""
+
+    def is_broken(row: int) -> bool:
+        try:
+            return images[row].size == 0
+        except ComesError:
+            return True
+
     broken = []
     bar = progress_bar(len(images), "opening images")
     with ThreadPoolExecutor(os.cpu_count()) as pool, bar as advance:
-        states = pool.map(partial(_is_broken, images), range(len(images)))
-        for row, is_broken in enumerate(states):
-            if is_broken:
+        for row, found in enumerate(pool.map(is_broken, range(len(images)))):
+            if found:
                 broken.append(row)
             advance()
     return broken
 
 
-def _is_broken(images: Images, row: int) -> bool:
-    """Return whether an image cannot be opened."""
-    try:
-        return images[row].size == 0
-    except ComesError:
-        return True
-
-
 def _is_zip(source: Path) -> bool:
-    """Return whether images lie in an archive rather than a folder."""
     return source.suffix.lower() == ".zip"
 
 
-def _find_only_folder(source: Path, names: Sequence[str]) -> str:
+def _list_members(source: Path) -> dict[str, tuple[int, int]]:
+    """Return checksum and size of what is in an archive by its name, without what a Mac adds."""
+    try:
+        with zipfile.ZipFile(source) as archive:
+            members = archive.infolist()
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ComesError(f"{source.name} cannot be read as zip: {error}.") from None
+    return {
+        member.filename: (member.CRC, member.file_size)
+        for member in members
+        if not member.filename.startswith("__MACOSX/") and not member.filename.endswith(".DS_Store")
+    }
+
+
+def _find_only_folder(members: Iterable[str], names: Sequence[str]) -> str:
     """Return the one folder that an archive of a folder consists of, unless names include it."""
-    if not _is_zip(source) or not zipfile.is_zipfile(source):
-        return ""
-    with zipfile.ZipFile(source) as archive:
-        there = [name for name in archive.namelist() if not _is_litter(name)]
-    folders = {name.partition("/")[0] for name in there if "/" in name}
-    inside = len(folders) == 1 and all("/" in name for name in there)
-    folder = f"{next(iter(folders))}/" if inside else ""
-    return "" if any(name.startswith(folder) for name in names) else folder
-
-
-def _is_litter(name: str) -> bool:
-    """Return whether a member of an archive is what a Mac puts there."""
-    return name.startswith("__MACOSX/") or name.endswith(".DS_Store")
-
-
-def _find_missing(source: Path, names: Sequence[str]) -> list[int]:
-    """Return the rows of the names that are not there."""
-    if _is_zip(source):
-        try:
-            with zipfile.ZipFile(source) as archive:
-                there = set(archive.namelist())
-        except (OSError, zipfile.BadZipFile) as error:
-            raise ComesError(f"{source.name} cannot be read as zip: {error}.") from None
-        return [row for row, name in enumerate(names) if name not in there]
-    if not os.path.isdir(source):
-        raise ComesError(f"{source} is neither a folder nor a .zip file of images.")
-    return [row for row, name in enumerate(names) if not os.path.isfile(source / name)]
+    folders = {member.partition("/")[0] if "/" in member else "" for member in members}
+    folder = f"{folders.pop()}/" if len(folders) == 1 else "/"
+    return "" if folder == "/" or any(name.startswith(folder) for name in names) else folder
 
 
 def _check_inside(names: Sequence[str]) -> None:

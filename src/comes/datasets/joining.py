@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import Answers, LongAnswers, State
-from comes.datasets.dataset import Dataset
-from comes.datasets.dataset_parts import check_item_names
-from comes.datasets.feature_matrices import take_rows
+from comes.answers import Answers, LongAnswers
+from comes.datasets.dataset import Dataset, check_item_names, take_rows
 from comes.datasets.images import Images, open_images
 from comes.errors import ComesError, listed
 
@@ -44,7 +42,11 @@ def join_features(dataset: Dataset, X: Any, items: Sequence[str] | None) -> Data
             f"{len(missing)} items have labels and no features (first: {missing[0]!r}). Add them "
             "to the file of features, or leave them out of the labels."
         )
-    return replace(dataset, X=take_rows(X, [place[name] for name in dataset.items]))
+    return replace(
+        dataset,
+        X=take_rows(X, [place[name] for name in dataset.items]),
+        n_left_out=len(items) - len(dataset),
+    )
 
 
 def join_rows(first: Dataset, second: Dataset) -> Dataset:
@@ -62,42 +64,43 @@ def join_rows(first: Dataset, second: Dataset) -> Dataset:
             "two files must have the same labels in the same order; got others"
             f"{f': {other}' if other else ''}. Read both with the same label_names."
         )
-    return Dataset(
-        _stack_rows(first.X, second.X),
-        first.label_names,
-        relevant=_stack_rows(first.relevant, second.relevant),
-        answers=_stack_answers(first.answers, second.answers),
-    )
+    X, answers = _stack_rows(first.X, second.X), None
+    if first.answers is not None and second.answers is not None:
+        answers = _stack_answers(first.answers, second.answers)
+        if isinstance(X, pd.DataFrame) and answers.index is not None:
+            X = X.set_axis(answers.index)
+    relevant = _stack_rows(first.relevant, second.relevant)
+    return Dataset(X, first.label_names, relevant=relevant, answers=answers)
 
 
-def _stack_answers(first: Answers | None, second: Answers | None) -> Answers | None:
-    """Return the answers about the rows of one after those of another; None unless both exist."""
-    if first is None or second is None:
-        return None
+def _stack_answers(first: Answers, second: Answers) -> Answers:
+    """Return the answers about the rows of one after those of another."""
     if first.kind != second.kind:
         raise ComesError(f"two files must have labels of one kind; got {first!r} and {second!r}.")
-    if first.is_sparse or second.is_sparse:
+    index = annotations = chosen = None
+    if first.index is not None and second.index is not None:
+        index = first.index.append(second.index)
+    if first.annotations is not None and second.annotations is not None:
+        one, other = first.annotations, second.annotations
+        names = [np.asarray(part.people, str)[part.person] for part in (one, other)]
+        people, person = np.unique(np.concatenate(names), return_inverse=True)
+        annotations = LongAnswers(
+            np.concatenate([one.row, other.row + len(first)]),
+            np.concatenate([one.label, other.label]),
+            person,
+            np.concatenate([one.code, other.code]),
+            tuple(map(str, people)),
+        )
+    if first.chosen is not None or second.chosen is not None:
+        marks = [np.zeros(a.shape, bool) if a.chosen is None else a.chosen for a in (first, second)]
+        chosen = np.concatenate(marks)
+    if chosen is None and (first.is_sparse or second.is_sparse):
         states = sparse.vstack([first.states, second.states], "csr")
-        return Answers.from_codes(states, first.kind, first.label_names)
-    codes = np.concatenate([first.codes, second.codes])
-    if first.kind != "answers":
-        return Answers.from_codes(codes, first.kind, first.label_names)
-    marked = [
-        np.zeros(a.shape, dtype=bool) if a.chosen is None else a.chosen for a in (first, second)
-    ]
-    chosen = np.concatenate(marked) if any(mark.any() for mark in marked) else None
-    if first.annotations is None or second.annotations is None:
-        return Answers.from_codes(codes, "answers", first.label_names, chosen=chosen)
-    both = first.annotations, second.annotations
-    people = [said.people[number] for said in both for number in said.person]
-    words = [State(code).word for said in both for code in said.code]
-    said = LongAnswers.read(
-        np.concatenate([first.annotations.row, second.annotations.row + len(first)]),
-        np.concatenate([first.annotations.label, second.annotations.label]),
-        words,
-        people,
+    else:
+        states = np.concatenate([first.codes, second.codes])
+    return Answers.from_codes(
+        states, first.kind, first.label_names, annotations=annotations, chosen=chosen, index=index
     )
-    return Answers.from_long(said, codes.shape, first.label_names, chosen=chosen)
 
 
 def _stack_rows(first: Any, second: Any) -> Any:
@@ -107,7 +110,7 @@ def _stack_rows(first: Any, second: Any) -> Any:
     if isinstance(first, Images):
         return type(first).joined([first, second])
     if isinstance(first, pd.DataFrame) and isinstance(second, pd.DataFrame):
-        from comes.columns import match_by_name  # brings scikit-learn
+        from comes.tables import match_by_name  # brings scikit-learn
 
         return pd.concat([first, match_by_name(second, list(first.columns))], ignore_index=True)
     if sparse.issparse(first) or sparse.issparse(second):

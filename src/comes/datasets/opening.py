@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,36 +11,39 @@ from typing import Any
 
 import pandas as pd
 
-from comes.datasets.catalogue import KNOWN
-from comes.datasets.column_roles import ITEM_COLUMNS
-from comes.datasets.dataset import Dataset
-from comes.datasets.feature_matrices import check_features
-from comes.datasets.formats import SHARED_FIELDS, find_format
+from comes.datasets.catalogue import KNOWN, find_named, read_named, read_openml
+from comes.datasets.dataset import Dataset, check_features
+from comes.datasets.formats import FORMATS, SHARED_FIELDS, TABLE, find_format
 from comes.datasets.images import Images, image_names, open_images
 from comes.datasets.joining import join_features, join_images
-from comes.datasets.named import find_named, read_named
-from comes.datasets.openml import read_openml
-from comes.datasets.reading import Reading, as_reading
-from comes.datasets.tables import read_table, select_features
+from comes.datasets.options import ReadOptions, as_options
+from comes.datasets.roles import ITEM_COLUMNS, RELEVANT
+from comes.datasets.table import Table, find_ending, read_table
+from comes.datasets.table_datasets import select_features, table_dataset
 from comes.errors import ComesError
 from comes.files import cache_folder, expanded
 
 # Fields that are applied after a data set with a name was read.
 NAMED_FIELDS = ("labels_are", "label_names", "features", "feature_columns", "item", "n_features")
+OF_ANSWERS = {"labels", "words", "long", "labels_are"}  # options that say nothing about the truth
 
 
-def open_dataset(which: str | Path, reading: Reading | None = None, **fields: Any) -> Dataset:
+def open_dataset(which: str | Path, options: ReadOptions | None = None, **fields: Any) -> Dataset:
     r"""Read a file, a data set that has a name, or one of OpenML.
+
+    The ending of a file tells its format; docs/guide/data.md describes them. Messages number the
+    rows of a table as the file does: the line that names the columns is row 1.
 
     Parameters
     ----------
     which : str or Path
         "photos.csv", "YeastBP", "scene:train", "openml:emotions", "openml:41465". A file of that
-        name comes first, a folder does not.
-    reading : Reading, optional
-        What the columns and labels mean, where the file does not say so.
+        name comes first, a folder does not. What has a name is downloaded if need be.
+    options : ReadOptions, optional
+        What the columns and labels mean, where the file does not say so. A field that does not
+        apply to the format is an error.
     **fields
-        The fields of a `Reading`, instead of one.
+        The fields of `ReadOptions`, instead.
 
     Returns
     -------
@@ -52,100 +56,62 @@ def open_dataset(which: str | Path, reading: Reading | None = None, **fields: An
     >>> _ = path.write_text("red,has_sky,has_sea\n0.1,1,0\n0.7,1,1\n")
     >>> print(open_dataset(path, labels=["has_*"]))
     2 rows, 1 feature, 2 labels, 1.50 candidates per row
-    """
-    reading = as_reading(reading, fields)
-    path = expanded(which)
-    if os.path.isfile(path) or not _is_name(str(which)):
-        return read_dataset(path, reading)
-    name, _, split = str(which).partition(":")
-    if name.lower() == "openml":
-        return _open_openml(split, reading)
-    return load_dataset(name, split, reading)
-
-
-def read_dataset(path: str | Path, reading: Reading | None = None, **fields: Any) -> Dataset:
-    r"""Read features and labels from a file.
-
-    The ending of the name tells the format; docs/guide/data.md describes them.
-
-    Parameters
-    ----------
-    path : str or Path
-    reading : Reading, optional
-        What the columns and labels mean, where the file does not say so. A field that does not
-        apply to the format is an error.
-    **fields
-        The fields of a `Reading`, instead of one.
-
-    Returns
-    -------
-    dataset : Dataset
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "photos.csv"
     >>> _ = path.write_text("photo,red,maybe\np1,0.1,sky;sea\np2,0.7,sky\n")
-    >>> photos = read_dataset(path, labels=["maybe"], item="photo")
+    >>> photos = open_dataset(path, labels=["maybe"], item="photo")
     >>> photos.label_names, photos.items
     (['sea', 'sky'], ['p1', 'p2'])
-    >>> photos.candidates
-    array([[ True,  True],
-           [False,  True]])
     """
-    reading = as_reading(reading, fields)
+    options = as_options(options, fields)
+    path = expanded(which)
+    if not os.path.isfile(path) and _is_name(str(which)):
+        return _open_named(str(which), options)
+    return open_file(path, options)
+
+
+def open_file(path: Path, options: ReadOptions, table: Table | None = None) -> Dataset:
+    """Return the data set of a file, or of a table that is open already."""
     path = _check_readable(path)
-    found = find_format(path)
-    _refuse_fields(reading, (*found.fields, *SHARED_FIELDS), f"{path.suffix} files")
+    known = find_format(path)
+    _refuse_fields(options, (*known.fields, *SHARED_FIELDS), f"{path.suffix} files")
     with _name_in_errors(path):
-        dataset = found.read(path, reading)
-    return _complete_dataset(dataset, reading, path.name, found.fields)
+        dataset = known.read(path, options) if table is None else table_dataset(table, options)
+    return _complete_dataset(dataset, options, path.name, known.fields)
 
 
-def load_dataset(
-    name: str, split: str = "", reading: Reading | None = None, **fields: Any
-) -> Dataset:
-    """Read a data set by its name, downloading it if need be.
+def open_truth(which: str | Path, options: ReadOptions | None = None) -> Dataset:
+    """Open a file of true labels; the options are those of the data beside it.
 
-    Parameters
-    ----------
-    name : str
-        One of `KNOWN`, whatever the case of its letters.
-    split : str
-        An official split. By default the whole data set, if it is published as one.
-    reading : Reading, optional
-        ``skip_broken`` for images, ``difficult`` for VOC, ``unannotated`` for COCO2014, and what
-        applies to every data set, such as ``labels_are``.
-    **fields
-        The fields of a `Reading`, instead of one.
-
-    Returns
-    -------
-    dataset : Dataset
-
-    Examples
-    --------
-    >>> load_dataset("YeastPB")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    comes.errors.ComesError: no data set is called 'YeastPB'. Did you mean 'YeastBP'? ...
+    Columns that hold labels in the data hold true labels here, unless a table says itself which do
+    ("relevant", "relevant:sky"). Options that do not apply are left out.
     """
-    reading = as_reading(reading, fields)
+    path = expanded(which)
+    if options is None or not os.path.isfile(path) or find_ending(path) not in FORMATS:
+        return open_dataset(which)
+    known = find_format(path)
+    names = {*known.fields, *SHARED_FIELDS} - OF_ANSWERS
+    of_truth = ReadOptions(**{name: getattr(options, name) for name in names})
+    if "relevant" in names and of_truth.relevant is None:
+        of_truth = replace(of_truth, relevant=options.labels)
+    if known is not TABLE:
+        return open_file(path, of_truth)
+    with Table(_check_readable(path)) as table:
+        if any(name == "relevant" or name.startswith(RELEVANT) for name in table.columns):
+            of_truth = replace(of_truth, relevant=None, ignore=None)
+        if of_truth.item not in table.columns and ITEM_COLUMNS[0] in table.columns:
+            of_truth = replace(of_truth, item=None)
+        return open_file(path, of_truth, table)
+
+
+def _open_named(which: str, options: ReadOptions) -> Dataset:
+    """Return a data set that has a name, or one of OpenML."""
+    name, _, split = which.partition(":")
+    if name.lower() == "openml":
+        _refuse_fields(options, NAMED_FIELDS, "a data set of OpenML")
+        return _complete_dataset(read_openml(split, cache_folder() / "openml"), options, split)
     named = find_named(name)
-    if named is None:
-        near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ComesError(f"no data set is called {name!r}.{hint} 'comes datasets' lists them.")
-    _refuse_fields(reading, (*named.fields, *NAMED_FIELDS), named.name)
-    dataset = read_named(named, split, reading)
-    return _complete_dataset(dataset, reading, named.name)
-
-
-def _open_openml(which: str, reading: Reading) -> Dataset:
-    """Return a data set of OpenML."""
-    _refuse_fields(reading, NAMED_FIELDS, "a data set of OpenML")
-    dataset = read_openml(which, cache_folder() / "openml")
-    return _complete_dataset(dataset, reading, which)
+    assert named is not None
+    _refuse_fields(options, (*named.fields, *NAMED_FIELDS), named.name)
+    return _complete_dataset(read_named(named, split, options), options, named.name)
 
 
 def read_features(
@@ -185,16 +151,13 @@ def read_features(
     >>> X["blue"].tolist(), items
     ([0.9, 0.2], ['p', 'q'])
     """
-    reading = Reading(feature_columns=columns, n_features=n_features)
+    options = ReadOptions(feature_columns=columns, n_features=n_features)
     if not os.path.isfile(expanded(which)) and _is_name(str(which)):
-        dataset = open_dataset(which, reading)
+        dataset = open_dataset(which, options)
         return dataset.known_features(), dataset.items
     path = _check_readable(which)
     with _name_in_errors(path):
-        X, items = _read_features(path, replace(reading, category=words, item=item))
-        if find_format(path).read_features is not None:  # else part of a data set, and checked
-            check_features(X)
-    return X, items
+        return _read_features(path, replace(options, category=words, item=item))
 
 
 def read_images(
@@ -226,64 +189,65 @@ def read_images(
     >>> read_images(folder).names
     ['red.png']
     """
-    path, images = expanded(which), Reading(images=images).images  # raises if it is empty
+    path, images = expanded(which), ReadOptions(images=images).images  # raises if it is empty
     if os.path.isdir(path) or path.suffix.lower() == ".zip":
         if images is not None:
             raise ComesError(f"{path} holds images itself. Leave the other folder out.")
         return open_images(path, image_names(path), skip_broken)[0]
     if not os.path.isfile(path) and _is_name(str(which)):
         return open_dataset(which, skip_broken=skip_broken).known_images()
-    table = read_table(_check_readable(which))
-    column = next((name for name in ITEM_COLUMNS if name in table.columns), None)
+    frame = read_table(_check_readable(which))
+    column = next((name for name in ITEM_COLUMNS if name in frame.columns), None)
     if column is None or images is None:
         raise ComesError(
             f"{path.name} should have a column that names images ({', '.join(ITEM_COLUMNS)}), and "
             "the folder that they are in must be given (--images); or give that folder alone."
         )
-    return open_images(images, [str(name) for name in table[column]], skip_broken)[0]
+    return open_images(images, [str(name) for name in frame[column]], skip_broken)[0]
 
 
 def _complete_dataset(
-    dataset: Dataset, reading: Reading, source: str, done: Sequence[str] = ()
+    dataset: Dataset, options: ReadOptions, source: str, done: Sequence[str] = ()
 ) -> Dataset:
     """Apply the fields that hold for any source, except those that its reader has applied."""
-    if "labels_are" not in done or reading.labels_are == "candidates":
-        dataset = dataset.with_labels_as(reading.labels_are, source)
-    if reading.label_names is not None and dataset.label_names != list(reading.label_names):
-        dataset = dataset.align_labels(reading.label_names)
-    if reading.images is not None:
-        return join_images(dataset, reading.images, reading.skip_broken)
-    if reading.skip_broken and not isinstance(dataset.X, Images):
+    if "labels_are" not in done or options.labels_are == "candidates":
+        dataset = dataset.with_labels_as(options.labels_are, source)
+    if options.label_names is not None and dataset.label_names != list(options.label_names):
+        dataset = dataset.align_labels(options.label_names)
+    if options.images is not None:
+        return join_images(dataset, options.images, options.skip_broken)
+    if options.skip_broken and not isinstance(dataset.X, Images):
         raise ComesError("broken images can be skipped where there are images (--images).")
-    if reading.features is not None:
-        path = _check_readable(reading.features)
+    if options.features is not None:
+        path = _check_readable(options.features)
         with _name_in_errors(path):
-            return join_features(dataset, *_read_features(path, reading))
-    X = dataset.X if "feature_columns" in done else _select_columns(dataset.X, reading)
+            return join_features(dataset, *_read_features(path, options))
+    X = dataset.X if "feature_columns" in done else _select_columns(dataset.X, options)
     return dataset if X is dataset.X else replace(dataset, X=X)
 
 
-def _read_features(path: Path, reading: Reading) -> tuple[Any, list[str] | None]:
+def _read_features(path: Path, options: ReadOptions) -> tuple[Any, list[str] | None]:
     """Return the features of a file and the names of the items."""
-    found = find_format(path)
-    if found.read_features is not None:
-        X, items = found.read_features(path, reading)
+    known = find_format(path)
+    if known.read_features is not None:
+        X, items = known.read_features(path, options)
+        check_features(X)
     else:
-        dataset = found.read(path, Reading(n_features=reading.n_features))
+        dataset = known.read(path, ReadOptions(n_features=options.n_features))
         X, items = dataset.known_features(), dataset.items
-    return X if "feature_columns" in found.fields else _select_columns(X, reading), items
+    return X if "feature_columns" in known.fields else _select_columns(X, options), items
 
 
-def _select_columns(X: Any, reading: Reading) -> Any:
+def _select_columns(X: Any, options: ReadOptions) -> Any:
     """Return the wanted feature columns, if features have names."""
-    if reading.feature_columns is None or not isinstance(X, pd.DataFrame):
+    if options.feature_columns is None or not isinstance(X, pd.DataFrame):
         return X
-    return select_features(X, reading.feature_columns)
+    return select_features(X, options.feature_columns)
 
 
-def _refuse_fields(reading: Reading, known: Sequence[str], what: str) -> None:
+def _refuse_fields(options: ReadOptions, known: Sequence[str], what: str) -> None:
     """Raise at the first field that does not apply."""
-    foreign = [name for name in reading.given if name not in known]
+    foreign = [name for name in options.given if name not in known]
     if foreign:
         raise ComesError(f"{foreign[0]!r} does not apply to {what}. Leave it out.")
 
@@ -313,8 +277,13 @@ def _check_readable(path: str | Path) -> Path:
             f"{path} is a folder; expected a file. For a folder of images, name the file with "
             "their labels."
         )
-    if not os.path.isfile(path):
-        raise _make_missing_error(path)
+    if not os.path.exists(path):
+        raise _missing_error(path)
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ComesError(
+            f"{path} is a pipe or a device; expected a file, whose ending says the format. Save "
+            "what it gives to a file first."
+        )
     if not os.access(path, os.R_OK):
         raise ComesError(f"{path} cannot be read: permission is denied.")
     if path.stat().st_size == 0:
@@ -322,8 +291,9 @@ def _check_readable(path: str | Path) -> Path:
     return path
 
 
-def _make_missing_error(path: Path) -> ComesError:
+def _missing_error(path: Path) -> ComesError:
     """Return the error for a file that does not exist, with a suggestion."""
+    shown = str(path) if len(str(path)) <= 200 else f"{str(path)[:200]}..."
     readable = os.path.isdir(path.parent) and os.access(path.parent, os.R_OK)
     names = [name for name in (os.listdir(path.parent) if readable else []) if name != path.name]
     near = difflib.get_close_matches(path.name, names, n=1)
@@ -334,4 +304,4 @@ def _make_missing_error(path: Path) -> ComesError:
         hint = f"Did you mean the data set {known[0]}?"
     else:
         hint = "Check the path; 'comes datasets' lists the data sets that have a name."
-    return ComesError(f"{path} does not exist. {hint}")
+    return ComesError(f"{shown} does not exist. {hint}")

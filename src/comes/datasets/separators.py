@@ -1,4 +1,4 @@
-"""What separates the label names in a cell: found where it is clear, and asked for where it is not.
+"""What separates the label names in a cell: inferred where clear, and asked for where it is not.
 
 A separator is clear if splitting by it leaves no more names than there were different cells, or if
 most of its names stand in several of them; and if cells do not all have the same form, as in "Rome,
@@ -8,7 +8,6 @@ Italy". A list in brackets, as json or Python write it, is one whatever separate
 import ast
 import json
 import re
-import warnings
 from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import pairwise
@@ -16,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError, warn_user
 
 SEPARATOR = ";"
 OTHERS = (",", "|", "\t", "\n")
@@ -37,12 +36,7 @@ def find_separator(
 ) -> str:
     """Return what separates names in columns of labels; raise an error that asks if it is unclear.
 
-    Parameters
-    ----------
-    columns : sequence of Series
-        Cells of text; others are left out.
-    wanted : collection of str, optional
-        All labels, if they are known: then what splits every cell into them is the separator.
+    If all labels are known (wanted), what splits every cell into them is the separator.
     """
     texts = [
         cell.strip()
@@ -86,22 +80,20 @@ def _refuse_another(texts: Sequence[str], separator: str) -> None:
                 )
 
 
-def check_given(separator: str, columns: Sequence["pd.Series[Any]"]) -> None:
-    """Raise or warn if a separator that was given does not occur in columns of label names."""
+def check_separator(separator: str, columns: Sequence["pd.Series[Any]"]) -> None:
+    """Raise or warn if the separator that the user gave does not occur in columns of names."""
     if not columns:
         raise ComesError(
             f"separator {separator!r} is for a column of label names; here every label has a "
             "column of its own. Leave it out."
         )
-    cells = [cell for column in columns for cell in column if isinstance(cell, str)]
+    cells = [cell for column in columns for cell in column.unique() if isinstance(cell, str)]
     wanted = WORDS.get(separator, separator)
     is_usual = separator in (LIST, SEPARATOR)  # the latter is what a question advises
     if not is_usual and cells and not any(wanted in cell for cell in cells):
-        warnings.warn(
+        warn_user(
             f"no cell has the separator {separator!r}: every cell is one label, such as "
-            f"{cells[0]!r}. Is it the right one?",
-            ComesWarning,
-            stacklevel=2,
+            f"{cells[0]!r}. Is it the right one?"
         )
 
 
@@ -117,10 +109,9 @@ def split_cell(text: str, separator: str | None) -> list[str]:
 
 def are_all_names(cells: "pd.Series[Any]", wanted: set[str]) -> bool:
     """Return whether cells hold at least two of the wanted names, and nothing else."""
-    cells = cells.dropna()
-    if not all(isinstance(cell, str) for cell in cells):
+    if pd.api.types.infer_dtype(cells, skipna=True) not in ("string", "empty"):
         return False
-    known = [text for text in dict.fromkeys(cells) if text.strip()]
+    known = [text for text in cells.dropna().unique() if text.strip()]
     separator = _find_among(known, wanted)
     try:
         found = {name for text in known for name in split_cell(text, separator)} - {NOTHING}

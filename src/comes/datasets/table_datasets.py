@@ -9,147 +9,185 @@ from typing import Any, Literal
 import pandas as pd
 from scipy import sparse
 
-from comes.columns import find_item_column
-from comes.datasets.answer_tables import (
-    PERSON,
-    SOURCE,
-    as_ticked,
-    long_dataset,
-    warn_of_ticks,
+from comes.answers import Answers
+from comes.datasets.dataset import (
+    ColumnRole,
+    Dataset,
+    check_features,
+    check_item_names,
+    check_none_excluded,
 )
-from comes.datasets.column_roles import Roles, find_long_columns, find_roles
-from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
-from comes.datasets.label_columns import is_reserved, names_columns, wide_columns
-from comes.datasets.label_forms import find_form, read_label_cells, warn_of_labels
-from comes.datasets.long_writing import long_table
-from comes.datasets.reading import Reading
-from comes.datasets.tables import (
-    check_table_name,
-    find_code_columns,
+from comes.datasets.labels import (
+    find_form,
+    names_columns,
+    read_label_cells,
+    warn_of_labels,
+    wide_columns,
+)
+from comes.datasets.long import PERSON, SOURCE, long_table, read_long
+from comes.datasets.options import ReadOptions
+from comes.datasets.roles import Roles, find_long_columns, find_roles, is_reserved
+from comes.datasets.separators import are_all_names
+from comes.datasets.table import (
+    NAMELESS,
+    TEXT_ENDINGS,
+    Table,
+    as_texts,
     find_columns,
-    is_csv,
-    is_table_name,
-    item_names,
-    read_columns,
-    read_table,
-    select_features,
+    find_ending,
+    no_column,
     write_blocks,
     write_table,
 )
-from comes.datasets.telling_columns import find_telling, warn_of_telling
-from comes.errors import ComesError
-from comes.files import expanded
+from comes.errors import ComesError, counted, listed, warn_user
+from comes.tables import find_item_column, needs_encoding
 
 TableForm = Literal["wide", "names", "long"]
 
 ROWS_AT_ONCE = 1000  # of a sparse matrix, written as a table
 
 
-def read_table_dataset(path: Path, reading: Reading) -> Dataset:
-    """Read features and labels from the columns of a csv or parquet file."""
-    columns = read_columns(path)
-    long = find_long_columns(columns, reading, path)
+def read_table_dataset(path: Path, options: ReadOptions) -> Dataset:
+    """Read features and labels from the columns of a table."""
+    with Table(path) as table:
+        return table_dataset(table, options)
+
+
+def table_dataset(table: Table, options: ReadOptions) -> Dataset:
+    """Return the features and labels of an open table."""
+    long = find_long_columns(table.columns, options)
     if long is not None:
-        table = read_table(path, [*long, PERSON, SOURCE])
-        answers = long_dataset(table, long, reading.words, reading.label_names)
-        if reading.is_positive:
-            return as_ticked(answers)
-        warn_of_ticks(answers.known_answers())
-        return answers
-    roles = find_roles(columns, reading)
-    words = []
-    if not reading.has_labels_alone:
-        words = find_columns(columns, reading.word_columns) + find_code_columns(path)
-    table = read_table(path, {*roles.text_columns, *words})
-    form = find_form(table, roles, reading)
-    labels = read_label_cells(table, roles, reading, form)
-    warn_of_labels(labels, reading, form)
-    X = None
-    if not reading.has_labels_alone:
-        features = reading.feature_columns or find_features(table, roles, labels.names, words)
-        X = select_features(table, features) if features else None
-    item = roles.item
-    if item is None and X is not None:
-        item = find_item_column(table[roles.find_features(list(table.columns))])
+        return read_long(table.read([*long, PERSON, SOURCE]), long, options)
+    roles = find_roles(table.columns, options)
+    words: list[str] = []
+    if not options.has_labels_alone:
+        numbers = find_columns(table.columns, options.number or ())
+        codes = [name for name in table.codes if name not in numbers]
+        words = find_columns(table.columns, options.word_columns) + codes
+    frame = table.read({*roles.text_columns, *words})
+    form = find_form(frame, roles, options)
+    labels = read_label_cells(frame, roles, options, form)
+    warn_of_labels(labels, options, form)
+    X, item = None, roles.item
+    if not options.has_labels_alone:
+        features = options.feature_columns or find_features(frame, roles, labels.names, words)
+        X = select_features(frame, features) if features else None
+        if item is None and X is not None:
+            item = find_item_column(frame[roles.find_features(list(frame.columns))])
+    answers = labels.answers
+    if labels.truth is not None and answers is not None and answers.kind == "candidates":
+        check_none_excluded(labels.truth, answers, labels.names, table.first_row)
+    if X is not None and answers is not None and form.in_words:
+        _warn_of_silent_labels(answers)
+    items = None if item is None else item_names(frame, item)
+    check_item_names(items or (), table.first_row)
+    others = roles.list()
     return Dataset(
         X,
         labels.names,
         relevant=labels.truth,
-        items=None if item is None else item_names(table, item),
+        items=items,
         from_complementary=roles.labels_are == "complementary",
-        answers=labels.answers,
+        answers=answers,
+        roles={
+            name: ColumnRole(others[name], _count_empty(frame[name]))
+            for name in frame.columns
+            if name in others
+        },
     )
 
 
+def _warn_of_silent_labels(answers: Answers) -> None:
+    counts = answers.count()
+    silent = [str(name) for name in counts.loc[counts["asked"] == 0, "label"]]
+    if silent:
+        warn_user(
+            f"{counted(len(silent), 'label', 'have no answer in any row')}: {listed(silent)}. "
+            "Nothing can be learned about such a label."
+        )
+
+
+def _count_empty(cells: "pd.Series[Any]") -> int:
+    is_empty = cells.isna()
+    if pd.api.types.is_string_dtype(cells):
+        is_empty |= cells == ""
+    return int(is_empty.sum())
+
+
 def find_features(
-    table: pd.DataFrame, roles: Roles, label_names: Sequence[str], words: Sequence[str]
+    frame: pd.DataFrame, roles: Roles, label_names: Sequence[str], words: Sequence[str]
 ) -> list[str]:
-    """Return the columns to learn from: not those that give the labels away, unless asked for."""
-    features = roles.find_features(list(table.columns))
-    telling = find_telling(table, [c for c in features if c not in words], label_names)
-    warn_of_telling(telling)
-    return [column for column in features if column not in telling]
+    """Return the columns to learn from: not those of label names, unless their kind is given."""
+    features, names = roles.find_features(list(frame.columns)), set(label_names)
+    leaking = [
+        column
+        for column in features
+        if column not in words
+        and not pd.api.types.is_numeric_dtype(frame[column].dtype)
+        and are_all_names(frame[column], names)
+    ]
+    if leaking:
+        which = f"columns {listed(leaking)} hold" if leaking[1:] else f"column {leaking[0]!r} holds"
+        warn_user(
+            f"{which} nothing but label names, which would give the labels away, and is no "
+            f"feature. To judge with it, name it as the truth (--relevant {leaking[0]}); to learn "
+            f"from it all the same, say what it is (--category {leaking[0]})."
+        )
+    return [column for column in features if column not in leaking]
 
 
-def list_roles(which: str | Path, reading: Reading | None = None) -> dict[str, str]:
-    r"""Return the columns of a table that are no features, and what they are.
-
-    Parameters
-    ----------
-    which : str or Path
-        A file, or anything else: then nothing is returned.
-    reading : Reading, optional
-
-    Returns
-    -------
-    roles : dict of str to str
-        "label", "truth", "item" or "ignored", by column.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "photos.csv"
-    >>> _ = path.write_text("photo,red,maybe\np1,0.1,sky;sea\np2,0.7,sky\n")
-    >>> list_roles(path, Reading(labels=["maybe"], item="photo"))
-    {'photo': 'item', 'maybe': 'label'}
-    """
-    path, reading = expanded(which), reading or Reading()
-    if not path.is_file() or not is_table_name(path):
-        return {}
-    columns = read_columns(path)
-    if find_long_columns(columns, reading, path) is not None:
-        return {}
-    roles = find_roles(columns, reading)
-    found = {} if roles.item is None else {roles.item: "item"}
-    found |= dict.fromkeys(roles.ignored, "ignored")
-    found |= dict.fromkeys(roles.truth, "truth") | dict.fromkeys(roles.labels, "label")
-    return {name: found[name] for name in columns if name in found}
+def select_features(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Return the named columns, as floats if all are complete numbers; raise if one is missing."""
+    if not columns:
+        raise ComesError(f"no feature column is left of {listed(list(frame.columns))}.")
+    for name in columns:
+        if name not in frame.columns:
+            raise no_column(name, list(frame.columns))
+        if NAMELESS.fullmatch(name):
+            raise ComesError(
+                "a column without a name is not taken for a feature. Ignore it "
+                f"(--ignore '{name}' on the command line), or name it."
+            )
+    chosen = frame[list(columns)].reset_index(drop=True)
+    if not needs_encoding(chosen):
+        chosen = chosen.astype(float)
+        check_features(chosen, int(frame.index[0]))
+    return chosen
 
 
-def read_table_features(path: Path, reading: Reading) -> tuple[Any, list[str] | None]:
+def item_names(frame: pd.DataFrame, column: str) -> list[str]:
+    """Return the names of the items; raise if one is empty."""
+    names = as_texts(frame[column])
+    if (is_empty := names == "").any():
+        row = frame.index[is_empty.argmax()]
+        raise ComesError(f"column {column!r} is empty at row {row}; expected the name of an item.")
+    return [str(name) for name in names]
+
+
+def read_table_features(path: Path, options: ReadOptions) -> tuple[Any, list[str] | None]:
     """Return the feature columns, and the names of the items.
 
     By default every column is a feature, except the item and label columns that we write.
     """
-    columns = read_columns(path)
-    wanted, item = reading.feature_columns, reading.item
-    given = reading.word_columns
-    words = [c for c in columns if c in given or any(fnmatch.fnmatchcase(c, w) for w in given)]
-    if item is None or item not in columns:
-        item = "item" if "item" in columns and "item" not in (wanted or ()) else None
-    others = [] if wanted is None else [c for c in columns if c not in wanted]
-    table = read_table(path, [*others, *words, *([item] if item else [])])
-    others = [c for c in table.columns if c not in (wanted or ()) and not is_reserved(c)]
-    item = item or find_item_column(table[others])
+    with Table(path) as table:
+        columns, wanted, item = table.columns, options.feature_columns, options.item
+        words = [c for c in columns if any(fnmatch.fnmatchcase(c, w) for w in options.word_columns)]
+        words += [c for c in columns if c in options.word_columns]
+        if item is None or item not in columns:
+            item = "item" if "item" in columns and "item" not in (wanted or ()) else None
+        others = [] if wanted is None else [c for c in columns if c not in wanted]
+        frame = table.read([*others, *words, *([item] if item else [])])
+    others = [c for c in frame.columns if c not in (wanted or ()) and not is_reserved(c)]
+    item = item or find_item_column(frame[others])
     if wanted is None:
         wanted = [c for c in others if c != item]
-    return select_features(table, wanted), None if item is None else item_names(table, item)
+    X = select_features(frame, wanted)
+    return X, None if item is None else item_names(frame, item)
 
 
 def write_table_dataset(dataset: Dataset, path: Path, form: TableForm = "wide") -> None:
-    """Write a data set as a table that `read_table_dataset` reads without a `Reading`."""
-    check_table_name(path)
+    """Write a data set as a table that `read_table_dataset` reads without options."""
     if form == "long":
         write_table(long_table(dataset), path)
         return
@@ -157,35 +195,24 @@ def write_table_dataset(dataset: Dataset, path: Path, form: TableForm = "wide") 
     if dataset.items is not None:
         labels.insert(0, "item", dataset.items)
     X = None if isinstance(dataset.X, Images) else dataset.X
-    features = _name_features(X)
-    _refuse_clashes(list(labels.columns), features)
+    features: list[str] = []
+    if X is not None:
+        is_frame = isinstance(X, pd.DataFrame)
+        features = [str(c) for c in X.columns] if is_frame else [f"x{j}" for j in range(X.shape[1])]
     names = [*labels.columns, *features]
-    texts = [*names, *(dataset.items or ()), *dataset.label_names]
-    if is_csv(path) and any("\r" in text for text in texts):
-        raise ComesError(
-            "a name has a carriage return in it, which a csv file would lose. Write .parquet."
-        )
-    write_blocks(_split_rows(labels, X, names), path)
-
-
-def _name_features(X: Any) -> list[str]:
-    """Return the names of the feature columns."""
-    if X is None:
-        return []
-    if isinstance(X, pd.DataFrame):
-        return [str(name) for name in X.columns]
-    return [f"x{j}" for j in range(X.shape[1])]
-
-
-def _refuse_clashes(labels: Sequence[str], features: Sequence[str]) -> None:
-    """Raise if the name of a feature is reserved, or another column has it."""
-    clashes = [name for name, count in Counter([*labels, *features]).items() if count > 1]
+    clashes = [name for name, count in Counter(names).items() if count > 1]
     clashes += [name for name in features if is_reserved(name) or name == "item"]
     if clashes:
         raise ComesError(
             f"a feature called {clashes[0]!r} would be taken for something else in a table. Rename "
             "it, or write an .npz file."
         )
+    texts = [*names, *(dataset.items or ()), *dataset.label_names]
+    if find_ending(path) in TEXT_ENDINGS and any("\r" in text for text in texts):
+        raise ComesError(
+            "a name has a carriage return in it, which a csv file would lose. Write .parquet."
+        )
+    write_blocks(_split_rows(labels, X, names), path)
 
 
 def _split_rows(labels: pd.DataFrame, X: Any, names: Sequence[str]) -> Iterator[pd.DataFrame]:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from comes.answers import Answers, State
-from comes.datasets import Dataset, make_scenes, read_dataset, write_npz
+from comes.datasets import Dataset, make_scenes, open_dataset
+from comes.datasets.matrices import write_npz
 from comes.demo.comparison import ASKED_RATE, SURE_RATE
 from comes.demo.digit_pictures import save_digit_pictures
 from comes.errors import ComesError
@@ -199,7 +200,7 @@ def _annotate(
     export_answers(project, home / "answers.parquet")
     project.engine.dispose()
     write_npz(truth, home / "X.npz")
-    data = read_dataset(home / "answers.parquet", features=home / "X.npz")
+    data = open_dataset(home / "answers.parquet", features=home / "X.npz")
     return data, truth, reports, seconds
 
 

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from comes.answers import AnswerRates, Answers
 from comes.answers.convert import check_paired
-from comes.columns import ColumnEncoder, match_by_name, needs_encoding
 from comes.errors import ComesError, listed
 from comes.estimator import storage
 from comes.estimator.base import BaseCandidateClassifier, FloatArray
@@ -54,6 +53,7 @@ from comes.metrics import average_precision
 from comes.priors import CleanSample
 from comes.risks.checks import value_or_nan
 from comes.selection.thresholds import recalibrate_to_prior
+from comes.tables import ColumnEncoder, match_by_name, needs_encoding
 from comes.training import History, predict_scores
 from comes.training.gradients import Risk
 from comes.training.options import Callback, MakeOptimizer
@@ -89,7 +89,7 @@ class CandidateClassifier(BaseCandidateClassifier):
     dropout : float, optional
         Share of the hidden units of the ``mlp`` that are left out of every step.
     n_networks : int, optional; of ``mlp`` networks that train at once, to average their scores
-    encoder : comes.columns.ColumnEncoder, optional; of tables that are more than numbers
+    encoder : comes.tables.ColumnEncoder, optional; of tables that are more than numbers
     scale : {"auto", "dense", "standard", "centre", "maxabs"} or None
         Scaling of the features, part of the model. ``dense`` is ``standard`` for dense X and none
         for sparse X; ``auto`` is the same, but leaves columns of 0 and 1 as they are.

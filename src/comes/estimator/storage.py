@@ -19,7 +19,6 @@ from torch import nn
 
 import comes
 from comes.answers import AnswerRates
-from comes.columns import ColumnEncoder
 from comes.errors import ComesError, first_line
 from comes.estimator.base import BaseCandidateClassifier
 from comes.estimator.prepare import OWN, as_plain, choose_settings, make_network
@@ -28,6 +27,7 @@ from comes.files import expanded, replacing_folder
 from comes.flat_settings import from_flat
 from comes.methods import DEFAULT, METHODS, Rates, find_method
 from comes.selection.calibration import Calibration
+from comes.tables import ColumnEncoder
 from comes.training import History
 from comes.training.seeding import seeded
 

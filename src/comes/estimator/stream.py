@@ -12,14 +12,14 @@ from scipy import sparse
 
 from comes.answers import Answers, State
 from comes.answers.convert import keep_one_excluded
-from comes.columns import SAMPLE_ROWS, ColumnEncoder, EncoderFold, needs_encoding
-from comes.datasets import Dataset, Images, ShardedDataset, open_shards
+from comes.datasets import Dataset, ShardedDataset, open_shards
 from comes.errors import ComesError
 from comes.estimator.inputs import CountedAnswers, add_rows, remember_rows
 from comes.estimator.prepare import Training, draw_seed
 from comes.estimator.scaling import ScaleFold, Scaling, fit_scaling
 from comes.methods import Method, Rates, find_method
 from comes.priors.pooled import AnswerCounts
+from comes.tables import SAMPLE_ROWS, ColumnEncoder, EncoderFold, needs_encoding
 from comes.training.label_chunks import SparseTargetRows
 from comes.training.processes import join_processes
 from comes.training.rows import StreamedRows, choose_device, to_device
@@ -43,10 +43,10 @@ class ShardStream:
         is_shared: bool,
     ) -> None:
         shards = open_shards(source) if isinstance(source, str | Path) else source
-        if shards.features in ("images", "none") or shards.kind is None:
+        if shards.features == "none" or shards.kind is None:
             raise ComesError(
-                f"a stream needs rows with features and answers; got {shards}. Turn pictures into "
-                "features first (comes features)."
+                f"a stream needs rows with features and answers; got {shards}. Name the columns of "
+                "the answers (--labels), and write columns of features beside them."
             )
         is_small = max(shards.sizes) * len(shards.label_names) <= LARGEST_DENSE_BLOCK
         if is_small and not find_method(classifier.method).has_sparse_targets:
@@ -133,9 +133,7 @@ class StreamStatistics:
     scaling: Scaling
 
     def prepare(self, X: Any) -> Any:
-        """Return features as the network takes them: float32, a matrix or CSR; images as is."""
-        if X is None or isinstance(X, Images):
-            return X
+        """Return features as the network takes them: float32, a matrix or CSR."""
         return self.scaling(X if self.encoder is None else self.encoder.transform(X))
 
 
@@ -167,8 +165,6 @@ def gather_statistics(
             new = AnswerCounts(new.n_rows[::-1], new.no[::-1], new.yes[::-1], new.maybe[::-1])
         counts = new if counts is None else counts + new
         X = block.X
-        if X is None or isinstance(X, Images):
-            continue
         if features is None:
             features = ScaleFold(scale, sparse.issparse(X))
             if isinstance(X, pd.DataFrame) and (encoder is not None or needs_encoding(X)):

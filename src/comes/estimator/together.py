@@ -18,7 +18,6 @@ from sklearn.utils import _safe_indexing
 
 from comes.answers import Answers, State
 from comes.answers.convert import check_paired
-from comes.columns import needs_encoding
 from comes.errors import ComesError, warn_user
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import has_many_labels, read_answers
@@ -26,6 +25,7 @@ from comes.estimator.prepare import Training, choose_settings, count_epochs, pre
 from comes.estimator.rates import read_rates, weigh_prior
 from comes.files import end_with_parent
 from comes.methods import Likelihood, find_method
+from comes.tables import needs_encoding
 from comes.training.rows import becomes_dense, choose_device
 from comes.training.stacked import Trainee, train_together
 

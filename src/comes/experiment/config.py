@@ -30,7 +30,7 @@ from pydantic import (
     model_validator,
 )
 
-from comes.datasets import as_reading
+from comes.datasets.options import as_options
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.flat_settings import flat_names
@@ -89,14 +89,14 @@ class DataChoice(Strict):
     rate: float | None = Field(None, ge=0, le=1)  # of the case, as `comes generate --rate`
     test: str | None = None  # the data set to test on; by default rows of this one
     rows: int | None = Field(None, ge=10)  # of "scenes"; 2000 by default
-    read: dict[str, Any] | None = None  # how a file is read: fields of a Reading
+    read: dict[str, Any] | None = None  # how a file is read: fields of a ReadOptions
     answers: AnswerChoice | None = None  # None: those of the experiment
     label: str | None = Field(None, min_length=1)  # in tables; by default name, case and rate
 
     @field_validator("read")
     @classmethod
     def _check_read_options(cls, read: dict[str, Any] | None) -> dict[str, Any] | None:
-        as_reading(None, read or {})  # raises at what is not a field, or not a value of one
+        as_options(None, read or {})  # raises at what is not a field, or not a value of one
         return read
 
     @property

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from comes.datasets import Dataset, take_rows
+from comes.datasets import Dataset
+from comes.datasets.dataset import take_rows
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.estimator.choose import Choice, Contest, choose_each, estimate_shared_prior

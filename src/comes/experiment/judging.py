@@ -9,7 +9,8 @@ import numpy.typing as npt
 import torch
 
 from comes.answers.convert import BoolMatrix
-from comes.datasets import Dataset, take_rows
+from comes.datasets import Dataset
+from comes.datasets.dataset import take_rows
 from comes.estimator import CandidateClassifier
 from comes.experiment.repeats import Repeat
 from comes.images import ImageClassifier

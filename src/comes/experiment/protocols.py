@@ -7,7 +7,8 @@ import numpy.typing as npt
 
 from comes.answers import Answers, State
 from comes.answers.convert import BoolMatrix
-from comes.datasets import Dataset, take_rows
+from comes.datasets import Dataset
+from comes.datasets.dataset import take_rows
 from comes.errors import ComesError
 from comes.generation import generate, simulate_answers
 from comes.results import AnswerSpec, DataSpec, Sees, TaskSpec

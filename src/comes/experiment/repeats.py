@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold, train_test_split
 
-from comes.columns import needs_encoding
 from comes.datasets import Dataset, join_rows, make_scenes, open_dataset
 from comes.errors import ComesError
 from comes.experiment.protocols import Rows, draw_labels
 from comes.results import DataSpec, TaskSpec
+from comes.tables import needs_encoding
 
 
 class Repeat(NamedTuple):

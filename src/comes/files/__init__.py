@@ -1,50 +1,21 @@
-"""Files on disk: written whole or not at all, or growing; downloads, and the folders of them.
+"""Files on disk, for comes itself: written whole or not at all, caches, downloads, and signals."""
 
-`Features` are rows of float32 numbers, as a `GrowingFile` holds them.
-"""
-
-from comes.files.downloading import download, unpack_tar
-from comes.files.folders import cache_folder, data_folder, expanded
-from comes.files.growing import Features, GrowingFile, read_features
-from comes.files.interruptions import (
-    Terminated,
-    defer_from_here,
-    deferring_interrupts,
-    end_at_once,
-    end_like_ctrl_c,
-    end_with_parent,
-    no_longer_defer,
-)
-from comes.files.locking import locked
-from comes.files.protecting import refuse_inputs, refuse_same
-from comes.files.replacing import (
-    check_file_target,
-    check_folder_target,
-    replacing_file,
-    replacing_folder,
-)
-
-__all__ = [
-    "Features",
-    "GrowingFile",
-    "Terminated",
-    "cache_folder",
-    "check_file_target",
-    "check_folder_target",
-    "data_folder",
-    "defer_from_here",
-    "deferring_interrupts",
-    "download",
-    "end_at_once",
-    "end_like_ctrl_c",
-    "end_with_parent",
-    "expanded",
-    "locked",
-    "no_longer_defer",
-    "read_features",
-    "refuse_inputs",
-    "refuse_same",
-    "replacing_file",
-    "replacing_folder",
-    "unpack_tar",
-]
+from comes.files.cache import Features as Features
+from comes.files.cache import cache_folder as cache_folder
+from comes.files.cache import data_folder as data_folder
+from comes.files.cache import download as download
+from comes.files.cache import grow_features as grow_features
+from comes.files.cache import read_features as read_features
+from comes.files.cache import unpack_tar as unpack_tar
+from comes.files.signals import defer_from_here as defer_from_here
+from comes.files.signals import deferring_interrupts as deferring_interrupts
+from comes.files.signals import end_with_parent as end_with_parent
+from comes.files.signals import no_longer_defer as no_longer_defer
+from comes.files.signals import run_interruptible as run_interruptible
+from comes.files.writing import check_file_target as check_file_target
+from comes.files.writing import check_folder_target as check_folder_target
+from comes.files.writing import expanded as expanded
+from comes.files.writing import refuse_inputs as refuse_inputs
+from comes.files.writing import refuse_same as refuse_same
+from comes.files.writing import replacing_file as replacing_file
+from comes.files.writing import replacing_folder as replacing_folder

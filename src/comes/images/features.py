@@ -12,7 +12,7 @@ from torch import Tensor
 
 from comes.datasets import Images
 from comes.errors import ComesError, warn_user
-from comes.files import Features, GrowingFile, cache_folder, read_features
+from comes.files import Features, cache_folder, grow_features, read_features
 from comes.images.backbones import Backbone
 from comes.progress import progress_bar
 from comes.training.checkpoint import weights_hash
@@ -134,9 +134,7 @@ def compute_features(
             pictures = [*sources, images.names[0]]
         growing = folder / f"{_hash_of([*network, pictures])}.part"
         shape = len(images), backbone.to(device).count_features()
-        GrowingFile(path, growing, shape).fill(images.states, compute, _warn_of_waiting)
-        stored = read_features(path)
-        assert stored is not None
+        stored = grow_features(path, growing, shape, images.states, compute, _warn_of_waiting)
     return stored
 
 

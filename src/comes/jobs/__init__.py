@@ -1,7 +1,7 @@
 """What the commands do, as functions: they return values and print nothing.
 
 The command line and notebooks call the same jobs. Data comes as a `comes.datasets.Dataset`, or as
-a path or name with a `comes.datasets.Reading` that says what the columns mean. A job that writes
+a path or name with `comes.datasets.ReadOptions` that say what the columns mean. A job that writes
 checks the target first, so that a mistyped path does not cost a training.
 
 The jobs below are loaded on first use, and jobs that neither train nor predict do not import torch.

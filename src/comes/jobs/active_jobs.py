@@ -21,7 +21,7 @@ from comes.annotate import (
 )
 from comes.answers import AnswerRates
 from comes.answers.questions import draw_questions, expected_bits
-from comes.datasets import Dataset, Reading
+from comes.datasets import Dataset, ReadOptions
 from comes.errors import ComesError
 from comes.jobs.fit_jobs import fit_model
 from comes.jobs.fitted_models import Classifier, as_model, score_dataset
@@ -105,7 +105,7 @@ def draw_round(
     is_open = find_open_pairs(project)
     if not is_open.any():
         raise ComesError("nothing is left to ask: every pair has a question.")
-    reading = None if features is None else Reading(features=features)
+    reading = None if features is None else ReadOptions(features=features)
     if isinstance(model, str) and model == AUTO:
         chosen = {"random_state": seed, "progress": False} | (settings or {})
         fitted = fit_model(project.folder, chosen, reading=reading)

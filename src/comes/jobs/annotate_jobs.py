@@ -28,7 +28,8 @@ from comes.annotate import (
     tabulate_classes,
     write_overview,
 )
-from comes.datasets import join_features, read_features, read_table
+from comes.datasets import join_features, read_features
+from comes.datasets.table import read_table
 from comes.errors import ComesError
 from comes.files import check_file_target, refuse_inputs
 

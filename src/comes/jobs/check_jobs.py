@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from comes.datasets import Dataset, Images, Reading
+from comes.datasets import Dataset, Images, ReadOptions
 from comes.errors import ComesError
 from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
@@ -15,7 +15,7 @@ def check_assumption(
     data: Dataset | str | Path,
     clean: Dataset | str | Path | None = None,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     seed: int = 0,
 ) -> AssumptionCheck:
     """Test whether irrelevant labels are excluded at a constant rate, whatever the row.
@@ -26,7 +26,7 @@ def check_assumption(
         With features and what was said; and with true labels, unless ``clean`` has them.
     clean : Dataset or path, optional
         True labels of some items of the data.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
     seed : int
 

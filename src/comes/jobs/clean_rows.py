@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from comes.columns import ColumnEncoder, needs_encoding
-from comes.datasets import Dataset, Images, Reading, open_truth
+from comes.datasets import Dataset, Images, ReadOptions
+from comes.datasets.opening import open_truth
 from comes.errors import ComesError
 from comes.priors import CleanSample
+from comes.tables import ColumnEncoder, needs_encoding
 
 
 def read_clean(
-    dataset: Dataset, clean: Dataset | str | Path | None, reading: Reading | None
+    dataset: Dataset, clean: Dataset | str | Path | None, reading: ReadOptions | None
 ) -> CleanSample | None:
     """Return the clean sample, with the answers about its rows if they are items of the data.
 
@@ -46,7 +47,7 @@ def read_clean(
     return CleanSample(of_data, relevant, dataset.answers[found])
 
 
-def _read_truth(clean: Dataset | str | Path, reading: Reading | None) -> Dataset:
+def _read_truth(clean: Dataset | str | Path, reading: ReadOptions | None) -> Dataset:
     """Return the clean data, with true labels."""
     found = clean if isinstance(clean, Dataset) else open_truth(clean, reading)
     if found.relevant is None:

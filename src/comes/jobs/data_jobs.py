@@ -11,15 +11,15 @@ from comes.answers import Answers, State
 from comes.datasets import (
     KNOWN,
     Dataset,
-    Finding,
     Images,
-    Reading,
-    TableForm,
+    ReadOptions,
     check_dataset,
-    check_writable,
     open_dataset,
     write_dataset,
 )
+from comes.datasets.checks import Finding
+from comes.datasets.formats import check_writable
+from comes.datasets.table_datasets import TableForm
 from comes.files import check_file_target, refuse_inputs
 from comes.generation import Case, generate
 from comes.jobs.project_data import is_project, read_project
@@ -56,14 +56,14 @@ def list_datasets() -> list[dict[str, Any]]:
 
 
 def describe_dataset(
-    data: Dataset | str | Path, reading: Reading | None = None
+    data: Dataset | str | Path, reading: ReadOptions | None = None
 ) -> tuple[Dataset, list[Finding]]:
     """Return a data set, and findings that deserve a look before training.
 
     Parameters
     ----------
     data : Dataset, path or name
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
 
     Examples
@@ -80,8 +80,7 @@ def describe_dataset(
 def summarise_dataset(
     dataset: Dataset,
     findings: Sequence[Finding] = (),
-    reading: Reading | None = None,
-    source: str | Path | None = None,
+    reading: ReadOptions | None = None,
 ) -> dict[str, Any]:
     """Return what a data set holds: counts, the names of features and labels, and findings.
 
@@ -90,10 +89,8 @@ def summarise_dataset(
     dataset : Dataset
     findings : sequence of Finding
         As `describe_dataset` returns them.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
-    source : path, optional
-        The table that the data set was read from: columns that are no features are listed, too.
 
     Returns
     -------
@@ -130,7 +127,7 @@ def summarise_dataset(
             "pairs": len(dataset) * len(dataset.label_names),
             **{name: int(counts[name].sum()) for name in counts.columns if name != "label"},
         },
-        "columns": list_columns(dataset, reading, source),
+        "columns": list_columns(dataset, reading),
         "labels": counts.to_dict("records"),
         "findings": {found.name: found.number for found in findings},
     }
@@ -154,7 +151,7 @@ def convert_dataset(
     data: Dataset | str | Path,
     output: str | Path,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     form: TableForm = "wide",
 ) -> Dataset:
     """Write a data set in another format, named by the ending, and return it.
@@ -164,7 +161,7 @@ def convert_dataset(
     data : Dataset, path or name
     output : path
         .npz, .csv, .parquet, .mat or .jsonl.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
     form : {"wide", "names", "long"}
         The form of the labels in a .csv or .parquet file.
@@ -186,7 +183,7 @@ def generate_candidates(
     data: Dataset | str | Path,
     output: str | Path | None = None,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     case: Case = "b",
     rate: float | Sequence[float] | None = None,
     strength: float | None = None,
@@ -201,7 +198,7 @@ def generate_candidates(
         Must have true labels.
     output : path, optional
         As in `convert_dataset`.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
     case, rate, strength, seed
         The random process: a, b, independent, one, size or instance.
@@ -227,7 +224,7 @@ def generate_candidates(
     return made
 
 
-def as_dataset(data: Dataset | str | Path, reading: Reading | None) -> Dataset:
+def as_dataset(data: Dataset | str | Path, reading: ReadOptions | None) -> Dataset:
     """Return a data set as it is, or read it; the folder of an annotation project is data, too."""
     if isinstance(data, Dataset):
         return data
@@ -235,7 +232,7 @@ def as_dataset(data: Dataset | str | Path, reading: Reading | None) -> Dataset:
 
 
 def check_output(
-    output: str | Path, form: TableForm, data: Dataset | str | Path, reading: Reading | None
+    output: str | Path, form: TableForm, data: Dataset | str | Path, reading: ReadOptions | None
 ) -> None:
     """Raise unless a data set could be written there, and no file that is read is there."""
     check_writable(Path(output), form)
@@ -243,6 +240,6 @@ def check_output(
     refuse_inputs(output, data, *reading_files(reading))
 
 
-def reading_files(reading: Reading | None) -> tuple[str | Path | None, ...]:
+def reading_files(reading: ReadOptions | None) -> tuple[str | Path | None, ...]:
     """Return what is read beside the data."""
     return () if reading is None else (reading.features, reading.images, reading.xml)

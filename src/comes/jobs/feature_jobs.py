@@ -8,12 +8,8 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from comes.datasets import (
-    Dataset,
-    check_feature_target,
-    read_images,
-    write_features,
-)
+from comes.datasets import Dataset, read_images
+from comes.datasets.predictions import check_feature_target, write_features
 from comes.errors import ComesError
 from comes.files import refuse_inputs
 from comes.images import compute_features as put_through

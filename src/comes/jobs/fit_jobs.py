@@ -7,8 +7,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from comes.columns import Column, encode_table
-from comes.datasets import Dataset, Images, Reading
+from comes.datasets import Dataset, Images, ReadOptions
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.estimator.choose import (
@@ -33,6 +32,7 @@ from comes.jobs.project_data import with_text_column
 from comes.jobs.setting_checks import refuse_settings
 from comes.jobs.table_columns import make_encoder, name_item_column, summarise_columns
 from comes.priors import ClassPriorEstimate
+from comes.tables import Column, encode_table
 from comes.training import History
 from comes.training.processes import leave_processes, process_number
 
@@ -114,7 +114,7 @@ def fit_model(
     data: Dataset | str | Path,
     settings: Mapping[str, Any] | None = None,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     priors: str | Path | None = None,
     clean: Dataset | str | Path | None = None,
     select: Sequence[str] = (),
@@ -136,7 +136,7 @@ def fit_model(
     settings : mapping, optional
         Parameters of `comes.CandidateClassifier`, or of `comes.ImageClassifier` for images. The
         method may be "auto": the best by candidates.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
     priors : path, optional
         A table of class priors, as `estimate_priors` writes it, with standard errors if they are
@@ -149,7 +149,7 @@ def fit_model(
         What to choose by candidates of rows that training did not see: "method", "lr", "epochs".
     freeze : bool
         Refuse to fine-tune: leave the network of images as it is.
-    embedding : str, optional; of texts, as `comes.columns.open_embedding` takes it, else TF-IDF
+    embedding : str, optional; of texts, as `comes.tables.open_embedding` takes it, else TF-IDF
     output : path, optional
         Folder for the model.
     on_choice : callable (choice) -> None
@@ -218,7 +218,7 @@ def choose_model(
     classifier: CandidateClassifier,
     varied: Sequence[str],
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
 ) -> tuple[CandidateClassifier, Choice]:
     """Return the variation of a classifier that candidates favour, to be fitted, and why.
 
@@ -231,7 +231,7 @@ def choose_model(
         none, one is estimated. The classifier that is returned has it.
     varied : sequence of str
         "method", "lr" and "epochs": which of them to vary.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
 
     Returns

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from comes.datasets import Dataset, Reading, open_dataset
+from comes.datasets import Dataset, ReadOptions, open_dataset
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.files import expanded
@@ -28,17 +28,19 @@ def find_word_columns(classifier: Classifier) -> list[str] | None:
 
 
 def open_for_model(
-    classifier: Classifier, data: Dataset | str | Path, reading: Reading | None
+    classifier: Classifier, data: Dataset | str | Path, reading: ReadOptions | None
 ) -> Dataset:
     """Return labelled data with the model's inputs, and with its labels in its order."""
     data = open_if_project(data)
     if isinstance(data, Dataset):
         return data.align_labels(classifier.label_names_)
-    reading = reading or Reading()
+    reading = reading or ReadOptions()
     if reading.label_names is not None:
         raise ComesError("the model knows its labels; leave label names (--label-names) out.")
-    if reading.word_columns:
-        raise ComesError("the model knows its columns; leave --text and --category out.")
+    if reading.text or reading.category or reading.number or reading.date:
+        raise ComesError(
+            "the model knows its columns; leave --text, --category, --number and --date out."
+        )
     if isinstance(classifier, CandidateClassifier):
         reading = replace(
             reading,

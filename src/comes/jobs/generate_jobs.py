@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from comes.datasets import Dataset, Reading, TableForm, write_dataset
+from comes.datasets import Dataset, ReadOptions, write_dataset
+from comes.datasets.table_datasets import TableForm
 from comes.errors import ComesError
 from comes.generation import simulate_answers
 from comes.jobs.data_jobs import as_dataset, check_output
@@ -14,7 +15,7 @@ def generate_answers(
     data: Dataset | str | Path,
     output: str | Path | None = None,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     asked_rate: float | Sequence[float] = 0.1,
     no_rate: float | Sequence[float] = 0.8,
     yes_rate: float | Sequence[float] = 0.8,
@@ -32,7 +33,7 @@ def generate_answers(
         Must have true labels.
     output : path, optional
         As in `convert_dataset`.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
     asked_rate, no_rate, yes_rate, mistake_rate, doubt_strength, asked_strength, seed
         The random process: as in `comes.generation.simulate_answers`.

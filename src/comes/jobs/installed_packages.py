@@ -12,7 +12,7 @@ from comes.jobs.doctor_findings import Extra, Problem
 
 EXTRAS = {
     "annotate": "the web page that asks people (comes annotate)",
-    "chem": "features of molecules (Tox21, ToxCast, MUV)",
+    "chem": "features of molecules (Tox21)",
     "hub": "data sets of the Hugging Face Hub",
     "images": "images, and networks of timm",
     "onnx": "models for programs without Python (comes export)",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from comes.answers import Answers
 from comes.answers.convert import BoolMatrix
 from comes.answers.matrix import Kind
-from comes.datasets import Dataset, Reading
+from comes.datasets import Dataset, ReadOptions
 from comes.errors import ComesError
 from comes.estimator.inputs import per_label
 from comes.images import ImageClassifier
@@ -182,7 +182,7 @@ def judge_model(
     model: Classifier | str | Path,
     data: Dataset | str | Path,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     priors: str | Path | None = None,
     convention: Convention = "pml",
 ) -> Judgement:
@@ -193,7 +193,7 @@ def judge_model(
     model : fitted classifier, or the folder of one
     data : Dataset, path or name
         Rows that training did not see.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
     priors : path, optional
         A table of class priors for the estimates; by default the model's own.

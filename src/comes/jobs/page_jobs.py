@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from comes.datasets import Dataset, Reading
+from comes.datasets import Dataset, ReadOptions
 from comes.errors import ComesError
 from comes.files import check_folder_target, refuse_inputs
 from comes.images import ImageClassifier
@@ -33,7 +33,7 @@ def report_model(
     data: Dataset | str | Path,
     folder: str | Path,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     n_examples: int | None = None,
     seed: int = 0,
 ) -> WrittenPage:
@@ -74,7 +74,7 @@ def show_examples(
     data: Dataset | str | Path,
     folder: str | Path,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     n_examples: int = 60,
     seed: int = 0,
 ) -> tuple[Path, int]:
@@ -87,7 +87,7 @@ def show_examples(
         Must have images.
     folder : path
         Folder for the page.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
     n_examples : int
         How many images to show at most.
@@ -144,7 +144,7 @@ def report_rows(
     data: Dataset | str | Path,
     folder: str | Path,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     priors: str | Path | None = None,
     n_examples: int = 40,
     seed: int = 0,
@@ -158,7 +158,7 @@ def report_rows(
         Rows that training did not see, with true labels, candidates or answers.
     folder : path
         Folder for the page.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
     priors : path, optional
         A table of class priors for the estimates; by default the model's own.

@@ -10,17 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.datasets import (
-    Dataset,
+from comes.datasets import Dataset, read_features, read_images
+from comes.datasets.predictions import (
     check_item_column,
     check_prediction_name,
-    check_table_name,
     prediction_table,
-    read_features,
-    read_images,
     write_prediction_table,
-    write_table,
 )
+from comes.datasets.table import check_table_name, write_table
 from comes.errors import ComesError, ComesWarning, listed
 from comes.files import check_file_target, check_folder_target, refuse_inputs, refuse_same
 from comes.images import ImageClassifier, evidence_maps

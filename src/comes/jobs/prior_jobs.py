@@ -6,12 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.datasets import (
-    Dataset,
-    Reading,
-    check_table_name,
-    write_table,
-)
+from comes.datasets import Dataset, ReadOptions
+from comes.datasets.table import check_table_name, write_table
 from comes.errors import ComesError
 from comes.estimator.inputs import per_label
 from comes.files import check_file_target, refuse_inputs, refuse_same
@@ -38,7 +34,7 @@ def estimate_priors(
     data: Dataset | str | Path,
     output: str | Path | None = None,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     method: str = "hierarchical",
     exclude_rate: float | list[float] | None = None,
     clean: Dataset | str | Path | None = None,
@@ -54,7 +50,7 @@ def estimate_priors(
     output : path, optional
         A .csv or .parquet file, which `fit_model` and `judge_model` take as ``priors``. Its empty
         column known_prior is to be filled in where a class prior is known.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
     method : str
         As in `comes.estimate_class_prior`, for candidates.

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from comes.datasets import Dataset, Reading, join_features, read_features
+from comes.datasets import Dataset, ReadOptions, join_features, read_features
 from comes.errors import ComesError
 from comes.files import expanded
 
@@ -19,9 +19,9 @@ def is_project(data: str | Path) -> bool:
     return (expanded(data) / DESCRIPTION).is_file()
 
 
-def read_project(folder: str | Path, reading: Reading | None = None) -> Dataset:
+def read_project(folder: str | Path, reading: ReadOptions | None = None) -> Dataset:
     """Return what was answered in a project; other features may be given for its items."""
-    reading = reading or Reading()
+    reading = reading or ReadOptions()
     foreign = [name for name in reading.given if name not in FIELDS]
     if foreign:
         raise ComesError(
@@ -47,14 +47,14 @@ def open_if_project(data: Dataset | str | Path) -> Dataset | str | Path:
     return read_project(data)
 
 
-def with_text_column(data: Dataset | str | Path, reading: Reading | None) -> Reading | None:
+def with_text_column(data: Dataset | str | Path, reading: ReadOptions | None) -> ReadOptions | None:
     """Return the reading, which for a project of texts says that they are texts."""
     is_read = reading is not None and bool(reading.given)
     if is_read or isinstance(data, Dataset) or not is_project(data):
         return reading
     project = _open(data)
     project.engine.dispose()
-    return Reading(text=["text"]) if project.kind == "text" else reading
+    return ReadOptions(text=["text"]) if project.kind == "text" else reading
 
 
 def _open(folder: str | Path) -> "Project":

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from comes.answers import AnswerRates, Answers, State, choose_questions
-from comes.datasets import Dataset, Reading, open_dataset
+from comes.datasets import Dataset, ReadOptions, open_dataset
 from comes.errors import ComesError, listed
 from comes.jobs.fitted_models import Classifier
 
@@ -51,10 +51,10 @@ def read_asked(
 def _open_asked(asked: str | Path, label_names: list[str]) -> Dataset:
     """Return answers from a file: one row per answer, or a column for each label of the model."""
     try:
-        return open_dataset(asked, Reading(label_names=label_names))
+        return open_dataset(asked, ReadOptions(label_names=label_names))
     except ComesError:
         try:
-            return open_dataset(asked, Reading(labels=label_names))
+            return open_dataset(asked, ReadOptions(labels=label_names))
         except ComesError:
             pass  # the first error says more
         raise

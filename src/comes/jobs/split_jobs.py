@@ -12,7 +12,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from comes.answers import Answers, State
-from comes.datasets import Dataset, Reading, RowFile, find_copies, open_row_file
+from comes.datasets import Dataset, ReadOptions
+from comes.datasets.split import RowFile, find_copies, open_row_file
 from comes.errors import ComesError, listed
 from comes.files import check_file_target, expanded, refuse_inputs, refuse_same
 from comes.jobs.data_jobs import count_labels, reading_files
@@ -79,7 +80,7 @@ def split_data(
     seed: int = 0,
     train: str | Path | None = None,
     test: str | Path | None = None,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
 ) -> Split:
     r"""Split a file into rows to train on and rows to test with, in its own format.
 
@@ -99,7 +100,7 @@ def split_data(
     seed : int
     train, test : paths, optional
         By default NAME-train and NAME-test beside the file, which must not exist.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of the file mean.
 
     Returns
@@ -112,7 +113,7 @@ def split_data(
     >>> path = Path(tempfile.mkdtemp()) / "photos.csv"
     >>> lines = [f"{k},{k * k},{k % 2}" for k in range(10)]
     >>> _ = path.write_text("\n".join(["red,blue,has_sky", *lines, "0,0,1"]))
-    >>> split = split_data(path, test_share=0.3, reading=Reading(labels=["has_sky"]))
+    >>> split = split_data(path, test_share=0.3, reading=ReadOptions(labels=["has_sky"]))
     >>> split.test.name, split.n_rows, split.n_copies
     ('photos-test.csv', (8, 3), 1)
     """
@@ -128,7 +129,7 @@ def split_data(
         refuse_inputs(target, data, *reading_files(reading))
     refuse_same(*targets)
     copies = find_copies(file.dataset)
-    together = link_rows(copies, () if groups is None else file.read_groups(groups))
+    together = link_rows(copies, file.groups)
     rows = draw_test_rows(together, test_share, seed)
     n = len(file.dataset)
     sides = (np.setdiff1d(np.arange(n), rows), rows)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from comes.datasets import Reading, ShardedDataset, open_shards
+from comes.datasets import ReadOptions, ShardedDataset, open_shards
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.estimator.storage import FILES as MODEL_FILES
@@ -68,7 +68,7 @@ def fit_stream(
     source: str | Path,
     settings: Mapping[str, Any] | None = None,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     buffer_rows: int = BUFFER_ROWS,
     output: str | Path | None = None,
     **unused: Any,
@@ -84,7 +84,7 @@ def fit_stream(
         A folder, a file, a pattern or an address, as `comes.datasets.open_shards` takes it.
     settings : mapping, optional
         Parameters of `comes.CandidateClassifier`.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns mean.
     buffer_rows : int
         About how many rows are mixed; twice as many are in memory.
@@ -106,7 +106,7 @@ def fit_stream(
     >>> table = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
     >>> table["is_right"] = table["a"] > 0
     >>> table.to_parquet(folder / "part.parquet")
-    >>> reading = Reading(labels=["is_right"])
+    >>> reading = ReadOptions(labels=["is_right"])
     >>> fitted = fit_stream(folder, {"method": "bce", "epochs": 2}, reading=reading)
     >>> fitted.summary()["data"]
     '300 rows in 1 block of 1 file, 2 features, 1 label, candidates'

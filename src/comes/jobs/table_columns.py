@@ -2,14 +2,13 @@
 
 import fnmatch
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from comes.columns import Column, ColumnEncoder, describe_columns, find_item_column, needs_encoding
-from comes.datasets import Dataset, Reading, list_roles
+from comes.datasets import Dataset, ReadOptions
 from comes.errors import ComesError
+from comes.tables import Column, ColumnEncoder, describe_columns, find_item_column, needs_encoding
 
 ROLES = {
     "label": "what was said about a label, or names of labels",
@@ -27,7 +26,7 @@ PLURALS = {
 
 
 def make_encoder(
-    dataset: Dataset, reading: Reading | None, embedding: str | None = None
+    dataset: Dataset, reading: ReadOptions | None, embedding: str | None = None
 ) -> ColumnEncoder | None:
     """Return an encoder that takes columns for what the reading says; None if nothing is said.
 
@@ -35,23 +34,25 @@ def make_encoder(
     """
     if embedding is not None:
         return _make_embedder(dataset, make_encoder(dataset, reading), embedding)
-    if reading is None or (reading.text is None and reading.category is None):
+    asked = {kind: getattr(reading, kind, None) or () for kind in PLURALS}
+    if not any(asked.values()):
         return None
     if not isinstance(dataset.X, pd.DataFrame):
         raise ComesError(
-            "text and category (--text, --category) name columns of a table, and the features "
-            "have no names. Leave them out."
+            "text, category, number and date (--text, --category, --number, --date) name columns "
+            "of a table, and the features have no names. Leave them out."
         )
     names = [str(name) for name in dataset.X.columns]
     kinds: dict[str, str] = {}
-    for kind, patterns in (("text", reading.text or ()), ("category", reading.category or ())):
+    for kind, patterns in asked.items():
         for pattern in patterns:
             found = [pattern] if pattern in names else fnmatch.filter(names, pattern)
             twice = [name for name in found if kinds.get(name, kind) != kind]
             if twice:
+                first = kinds[twice[0]]
                 raise ComesError(
-                    f"column {twice[0]!r} is named as a text and as a category. Leave one out "
-                    "(--text, --category)."
+                    f"column {twice[0]!r} is named as a {first} and as a {kind}. Leave one out "
+                    f"(--{first}, --{kind})."
                 )
             kinds |= dict.fromkeys(found or [pattern], kind)  # one that is not there is refused
     return ColumnEncoder(kinds)
@@ -69,26 +70,24 @@ def _make_embedder(dataset: Dataset, given: ColumnEncoder | None, embedding: str
     return ColumnEncoder(kinds, text=embedding)
 
 
-def list_columns(
-    dataset: Dataset, reading: Reading | None = None, source: str | Path | None = None
-) -> list[dict[str, Any]]:
+def list_columns(dataset: Dataset, reading: ReadOptions | None = None) -> list[dict[str, Any]]:
     """Return a row per column of a table: what it is taken for, why, and what becomes of it.
 
     Columns of complete numbers, an id among them aside, are features as they are. Those that are no
-    features come last, and are known if the data set was read from ``source``.
+    features come last.
     """
     rows = _list_features(dataset, reading)
-    roles = {} if source is None or not rows else list_roles(source, reading)
     asked = {} if reading is None else {"label": reading.labels, "truth": reading.relevant}
-    for name, role in roles.items():
+    for name, (role, n_missing) in dataset.roles.items() if rows else ():
         why = "its name says so" if role == "item" or asked.get(role) is None else "asked for"
         if role == "ignored" or (reading is not None and name == reading.item):
             why = "asked for"
-        rows.append(_describe(Column(name, "ignored", why), taken_for=role, becomes=ROLES[role]))
+        column = Column(name, "ignored", why, n_missing)
+        rows.append(_describe(column, taken_for=role, becomes=ROLES[role]))
     return rows
 
 
-def _list_features(dataset: Dataset, reading: Reading | None) -> list[dict[str, Any]]:
+def _list_features(dataset: Dataset, reading: ReadOptions | None) -> list[dict[str, Any]]:
     """Return a row per feature column of a table."""
     encoder, X = make_encoder(dataset, reading), dataset.X
     if not isinstance(X, pd.DataFrame):
@@ -118,7 +117,7 @@ def _describe(column: Column, **changes: str) -> dict[str, Any]:
     return row | changes
 
 
-def name_item_column(dataset: Dataset, reading: Reading | None) -> str | None:
+def name_item_column(dataset: Dataset, reading: ReadOptions | None) -> str | None:
     """Return the column that names the items, if it is not called "item"."""
     if reading is not None and reading.item is not None:
         return reading.item

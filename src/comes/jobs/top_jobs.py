@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from comes.datasets import Dataset, Reading, check_top, top_table, write_top_tables
+from comes.datasets import Dataset, ReadOptions
+from comes.datasets.predictions import check_top, top_table, write_prediction_table
 from comes.images import ImageClassifier
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model
 from comes.jobs.judge_jobs import count_seen
@@ -93,7 +94,7 @@ def write_top(
             yield top_table(part.labels, part.probabilities, names, own, scores=found)
             n_items = rows.stop
 
-    write_top_tables(make_tables(), output)
+    write_prediction_table(make_tables(), output)
     return WrittenTop(n_items, len(names))
 
 
@@ -123,7 +124,7 @@ def judge_top(
     data: Dataset | str | Path,
     top: int = 5,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
 ) -> JudgedTop:
     """Compare the best labels of every row with the true labels, without a matrix of all scores.
 
@@ -134,7 +135,7 @@ def judge_top(
         Rows that training did not see, with their true labels.
     top : int
         P@k and nDCG@k are computed for k = 1, 3 and 5 up to this number, and for itself.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         What the columns of a file mean.
 
     Returns

@@ -44,10 +44,10 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import check_array, check_random_state
 
 from comes.answers.convert import BoolMatrix
-from comes.columns import encode_table
 from comes.errors import ComesError
 from comes.models import linear, mlp
 from comes.risks import BceRisk
+from comes.tables import encode_table
 from comes.training import TrainOptions, make_optimizer, predict_scores, train
 from comes.training.gradients import Risk
 from comes.training.rows import to_device

@@ -30,11 +30,11 @@ from sklearn.preprocessing import StandardScaler
 
 from comes.answers import Answers
 from comes.answers.convert import as_candidates, as_relevant
-from comes.columns import encode_table
 from comes.errors import ComesError
 from comes.priors import ClassPriorEstimate
 from comes.selection.estimates import labels_below, read_rows
 from comes.selection.intervals import MIN_ROWS, prior_error
+from comes.tables import encode_table
 
 FloatArray = npt.NDArray[np.float64]
 

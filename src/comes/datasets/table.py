@@ -1,0 +1,425 @@
+"""`Table`: a csv, tsv, Excel or parquet file, opened once; and tables written to such files."""
+
+import codecs
+import csv
+import difflib
+import fnmatch
+import gzip
+import io
+import re
+import warnings
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from comes.errors import ComesError, listed, warn_user
+from comes.files import replacing_file
+
+TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+TABLE_ENDINGS = (*TEXT_ENDINGS, ".parquet", ".xlsx")
+DELIMITERS = (",", ";", "\t", "|")
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None", "n/a", "<NA>")  # in cells of numbers
+HEAD_BYTES = 2**20  # that show what separates the columns, and which of them hold codes
+HEAD_LINES = 100  # that must have as many cells
+NAMELESS = re.compile(r"Unnamed: \d+|")  # what pandas calls a column without a name
+INDEX_LEVEL = re.compile(r"__index_level_\d+__")
+DECIMAL_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d+)?(e[+-]?\d+)?", re.IGNORECASE)
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # may as well be 1234
+MERGED = re.compile(rb'<mergeCell ref="([^"]+)"')
+NEVER_COMPUTED = re.compile(rb"</f>\s*(<v\s*/>|<v></v>)?\s*</c>")
+
+
+class Table:
+    """A table in a file, opened once: its columns, and its cells when they are read.
+
+    Rows of the frame have the numbers that they have in the file: that of the first after a line
+    of names is 2.
+    """
+
+    columns: list[str]
+    codes: Sequence[str] = ()  # columns of digits that begin with 0, which are no numbers
+    frame: pd.DataFrame
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.ending = path, find_ending(path)
+        self.first_row = 1 if self.ending == ".parquet" else 2
+        with explain_errors(path):
+            self._file = open(path, "rb")  # noqa: SIM115 (closed by read, or at the end of with)
+            try:
+                if self.ending in TEXT_ENDINGS:
+                    self._read_head()
+                elif self.ending == ".xlsx":
+                    self._sheet = _read_sheet(self._file, path)
+                    names = enumerate(self._sheet.iloc[0])
+                    self.columns = [as_text(name) or f"Unnamed: {j}" for j, name in names]
+                else:
+                    names = pq.ParquetFile(self._file).schema_arrow.names
+                    self.columns = [n for n in map(str, names) if not INDEX_LEVEL.fullmatch(n)]
+            except BaseException:
+                self._file.close()
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read(self, text_columns: Collection[str] = ()) -> pd.DataFrame:
+        """Return the cells; those of text columns as they are written: a label may be called NA."""
+        with explain_errors(self.path):
+            if self.ending in TEXT_ENDINGS:
+                frame = self._read_text(text_columns)
+            elif self.ending == ".xlsx":
+                frame = self._read_excel(text_columns)
+            else:
+                frame = pd.read_parquet(self._file)
+                named = [name for name in frame.index.names if name is not None]
+                frame = frame.reset_index(named) if named else frame
+        self._file.close()
+        if frame.empty:
+            raise ComesError(
+                f"{self.path.name} has columns but no rows; expected at least one row."
+            )
+        rows = pd.RangeIndex(self.first_row, self.first_row + len(frame))
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1).set_axis(rows)
+        self.frame = frame
+        return frame
+
+    def _unpacked(self) -> Any:
+        """Return the bytes of the file from its beginning."""
+        self._file.seek(0)
+        return gzip.GzipFile(fileobj=self._file) if self.ending.endswith(".gz") else self._file
+
+    def _read_head(self) -> None:
+        """Find what separates the columns, their names, and which hold codes such as 00123."""
+        head = self._unpacked().read(HEAD_BYTES)
+        _refuse_nul(head, self.path, 0)
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
+        usual = "\t" if self.ending.startswith(".tsv") else ","
+        self._delimiter = choose_delimiter(text, usual)
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter))
+        rows = [cells for cells in rows if any(map(str.strip, cells)) or len(cells) > 1]
+        names = rows[0] if rows else []
+        self.columns = [name or f"Unnamed: {j}" for j, name in enumerate(names)]
+        body = rows[1:-1] if len(head) == HEAD_BYTES else rows[1:]  # the last may be cut
+        self.codes = list_codes(pd.DataFrame(body).fillna(""), self.columns)
+
+    def _read_text(self, text_columns: Collection[str]) -> pd.DataFrame:
+        _refuse_repeated(self.columns)
+        frame = self._parse(text_columns)
+        mixed = [
+            name
+            for name in frame.columns
+            if frame[name].dtype == object
+            and pd.api.types.infer_dtype(frame[name], skipna=True).startswith("mixed")
+        ]
+        if mixed:  # numbers in some blocks of rows, words in others
+            words = self._parse([*text_columns, *mixed], usecols=mixed)
+            frame = frame.assign(**{c: words[c].mask(words[c].isin(MISSING)) for c in mixed})
+        return read_decimal_commas(_drop_superfluous(frame), text_columns)
+
+    def _parse(self, text_columns: Collection[str], **options: Any) -> pd.DataFrame:
+        """Return the cells as pandas reads them."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than column names
+            warnings.simplefilter("ignore", pd.errors.DtypeWarning)
+            frame: pd.DataFrame = pd.read_csv(
+                io.TextIOWrapper(
+                    io.BufferedReader(_Checked(self._unpacked(), self.path)),
+                    "utf-8-sig",
+                    newline="",
+                ),
+                sep=self._delimiter,
+                index_col=False,
+                dtype=dict.fromkeys((name for name in text_columns if name in self.columns), str),
+                keep_default_na=False,
+                na_values={n: list(MISSING) for n in self.columns if n not in text_columns},
+                **options,
+            )
+            return frame
+
+    def _read_excel(self, text_columns: Collection[str]) -> pd.DataFrame:
+        _refuse_repeated(self.columns)
+        frame = self._sheet.iloc[1:].set_axis(self.columns, axis=1).reset_index(drop=True)
+        for name in self.columns:
+            if name in text_columns:
+                frame[name] = frame[name].map(as_text)
+            else:
+                is_missing = frame[name].map(lambda cell: isinstance(cell, str) and cell in MISSING)
+                frame[name] = frame[name].mask(is_missing.astype(bool)).infer_objects()
+        return _drop_superfluous(frame)
+
+
+def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
+    """Return the cells of a csv, parquet or Excel file, rows numbered from 0."""
+    with Table(path) as table:
+        return table.read(text_columns).reset_index(drop=True)
+
+
+class _Checked(io.RawIOBase):
+    """The bytes of a text file; NUL bytes, as damaged files have them, are an error."""
+
+    def __init__(self, file: Any, path: Path) -> None:
+        self._source, self._path, self._place = file, path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._source.read(len(buffer))
+        _refuse_nul(block, self._path, self._place)
+        self._place += len(block)
+        buffer[: len(block)] = block
+        return len(block)
+
+
+def _refuse_nul(block: bytes, path: Path, place: int) -> None:
+    if b"\0" in block and (place or not block.startswith((b"\xff\xfe", b"\xfe\xff"))):  # UTF-16
+        raise ComesError(
+            f"{path.name} holds bytes that are not text (NUL at {place + block.index(0)}). It is "
+            "damaged, or not a text file: take another copy."
+        )
+
+
+def choose_delimiter(text: str, usual: str) -> str:
+    """Return what separates the columns: with it, the first lines have as many cells, two or more.
+
+    Of several the usual one, and where none does, too.
+    """
+    for delimiter in (usual, *DELIMITERS):
+        try:
+            lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+            counts = {len(cells) for cells in islice(lines, HEAD_LINES) if cells}
+        except csv.Error:  # a cell that is too long: pandas says what is wrong, if anything is
+            continue
+        if len(counts) == 1 and max(counts) > 1:
+            return delimiter
+    return usual
+
+
+def list_codes(cells: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Return the columns of digits that begin with 0, of cells that are texts."""
+    codes = []
+    for name, column in zip(names, cells, strict=False):
+        words = cells[column][cells[column] != ""]
+        if words.str.fullmatch(r"\d+").all() and words.str.match(r"0\d").any():
+            codes.append(name)
+    return codes
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"column {repeated[0]!r} occurs more than once")
+
+
+def _drop_superfluous(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table without columns that have no name, and are empty or count the rows."""
+    superfluous = [
+        name
+        for name in frame.columns
+        if NAMELESS.fullmatch(str(name))
+        and (
+            frame[name].isna().all()
+            or (
+                pd.api.types.is_integer_dtype(frame[name])
+                and (frame[name] == np.arange(len(frame))).all()
+            )
+        )
+    ]
+    return frame.drop(columns=superfluous) if superfluous else frame
+
+
+def read_decimal_commas(frame: pd.DataFrame, kept: Collection[str]) -> pd.DataFrame:
+    """Return a table whose columns of numbers such as 1,5 are numbers.
+
+    Where all numbers of all columns are like 1,234 it is not clear what they mean, and they stay
+    texts: who encodes them decides, and says so.
+    """
+    with_commas, is_clear = {}, False
+    for name in frame.columns:
+        cells = frame[name]
+        if str(name) in kept or not pd.api.types.is_string_dtype(cells.dtype):
+            continue
+        shown = cells.dropna()
+        if len(shown) and DECIMAL_COMMA.fullmatch(str(shown.iloc[0]).strip()):
+            texts = shown.str.strip().unique()
+            commas = [text for text in texts if "," in text]
+            if commas and all(map(DECIMAL_COMMA.fullmatch, texts)):
+                with_commas[str(name)] = cells
+                is_clear |= not all(map(THOUSANDS.fullmatch, commas))
+    if not is_clear:
+        return frame
+    numbers = {
+        name: cells.str.strip().str.replace(".", "").str.replace(",", ".").astype(float)
+        for name, cells in with_commas.items()
+    }
+    return frame.assign(**numbers)
+
+
+def _read_sheet(file: Any, path: Path) -> pd.DataFrame:
+    """Return the cells of the only sheet of an Excel file that holds anything."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about styles and filters of cells
+            sheets: dict[Any, pd.DataFrame] = pd.read_excel(
+                file,
+                sheet_name=None,
+                header=None,
+                dtype=object,
+                keep_default_na=False,
+                na_values="",
+                engine="openpyxl",
+            )
+        with zipfile.ZipFile(file) as packed:
+            names = [name for name in packed.namelist() if name.startswith("xl/worksheets/sheet")]
+            stored = [packed.read(name) for name in names]
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise ValueError(f"it is damaged, or not an Excel file ({error})") from None
+    if any(NEVER_COMPUTED.search(sheet) for sheet in stored):
+        raise ComesError(
+            f"{path.name} has formulas that were never computed, and so no values. Open it in a "
+            "spreadsheet program and save it, or write values."
+        )
+    merged = [match.decode() for sheet in stored for match in MERGED.findall(sheet)]
+    if merged:
+        warn_user(
+            f"{path.name} has merged cells ({listed(merged, 3)}): the first of them holds the "
+            "value, and the others are read as empty. Unmerge them if all should have it."
+        )
+    filled = {name: sheet for name, sheet in sheets.items() if not sheet.dropna(how="all").empty}
+    if len(filled) > 1:
+        raise ComesError(
+            f"{path.name} has {len(filled)} sheets ({', '.join(map(str, filled))}), and one table "
+            "is read. Save the one that you mean in a file of its own."
+        )
+    if not filled:
+        raise ComesError(f"{path.name} is empty; expected a data set with at least one row.")
+    (sheet,) = filled.values()
+    return sheet.dropna(how="all")
+
+
+def as_text(cell: Any) -> str:
+    """Return a cell as a person would write it: 3.0 in a column with gaps is 3, a gap is ""."""
+    if pd.isna(cell):
+        return ""
+    return f"{cell:.15g}" if isinstance(cell, float) else str(cell)
+
+
+def as_texts(cells: "pd.Series[Any]") -> np.ndarray[Any, Any]:
+    """Return cells as text, each distinct one converted once."""
+    codes, distinct = pd.factorize(cells, use_na_sentinel=False)
+    return np.array([as_text(cell) for cell in distinct], dtype=object)[codes]
+
+
+def find_columns(columns: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """Return the columns named, wildcards filled in, each once, in the order asked for."""
+    matched: dict[str, None] = {}
+    for pattern in patterns:
+        names = [name for name in columns if fnmatch.fnmatchcase(name, pattern)]
+        if pattern in columns and not ("*" in pattern or "?" in pattern):
+            names = [pattern]  # a name with brackets is no pattern
+        if not names:
+            raise no_column(pattern, columns)
+        matched.update(dict.fromkeys(names))
+    return list(matched)
+
+
+def no_column(name: str, columns: Sequence[str]) -> ComesError:
+    """Return the error that there is no such column."""
+    near = difflib.get_close_matches(name, columns, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    if len(columns) == 1 and re.search(r"[;\t]", columns[0]):
+        hint = " Its columns are not all separated alike: every row must have as many cells."
+    return ComesError(f"there is no column {name!r}; there are {listed(columns)}.{hint}")
+
+
+def find_ending(path: Path) -> str:
+    """Return the ending of a name in small letters, with what stands before .gz."""
+    ending = path.suffix.lower()
+    return f"{path.with_suffix('').suffix.lower()}{ending}" if ending == ".gz" else ending
+
+
+def is_table_name(path: str | Path) -> bool:
+    """Return whether the name has the ending of a table."""
+    return find_ending(Path(path)) in TABLE_ENDINGS
+
+
+def check_table_name(path: str | Path) -> None:
+    """Raise unless the name has the ending of a table."""
+    path = Path(path)
+    if not is_table_name(path):
+        *endings, last = TABLE_ENDINGS
+        raise ComesError(
+            f"{path.name} should end in {', '.join(endings)} or {last}; got "
+            f"{path.suffix or 'no ending'}."
+        )
+
+
+def write_table(frame: pd.DataFrame, path: str | Path) -> None:
+    """Write a csv, parquet or Excel file, replacing it if the whole of it could be written."""
+    write_blocks(iter([frame]), path)
+
+
+def write_blocks(blocks: Iterator[pd.DataFrame], path: str | Path) -> None:
+    """Write a table that comes in blocks of rows, replacing the file if all could be written."""
+    check_table_name(path)
+    ending = find_ending(Path(path))
+    with replacing_file(path) as temporary:
+        if ending in TEXT_ENDINGS:
+            sep = "\t" if ending.startswith(".tsv") else ","
+            for number, block in enumerate(blocks):
+                mode: Literal["a", "w"] = "a" if number else "w"
+                block.to_csv(temporary, sep=sep, mode=mode, header=not number, index=False)
+        elif ending == ".xlsx":
+            write_excel(pd.concat(blocks, ignore_index=True), temporary)
+        else:
+            first = pa.Table.from_pandas(next(blocks), preserve_index=False)
+            with pq.ParquetWriter(temporary, first.schema) as writer:
+                writer.write_table(first)
+                for block in blocks:
+                    rows = pa.Table.from_pandas(block, first.schema, preserve_index=False)
+                    writer.write_table(rows)
+
+
+def write_excel(frame: pd.DataFrame, path: Path, *, header: bool = True) -> None:
+    """Write an Excel file with one sheet."""
+    from openpyxl.utils.exceptions import IllegalCharacterError
+
+    try:
+        frame.to_excel(path, index=False, header=header, engine="openpyxl")
+    except (ValueError, IllegalCharacterError) as error:
+        raise ComesError(f"this table does not fit an Excel file ({error}). Write .csv.") from None
+
+
+def copy_excel_rows(path: Path, records: Sequence[int], target: Path) -> None:
+    """Write an Excel file with the head and some rows of another, counted from 0."""
+    with explain_errors(path), open(path, "rb") as file:
+        sheet = _read_sheet(file, path).iloc[[0, *(record + 1 for record in records)]]
+    write_excel(sheet, target, header=False)
+
+
+@contextmanager
+def explain_errors(path: Path) -> Iterator[None]:
+    """Turn errors of pandas and pyarrow into a sentence that names the file."""
+    try:
+        yield
+    except ComesError:
+        raise
+    except UnicodeDecodeError:
+        raise ComesError(f"{path.name} is not text in UTF-8; save it as UTF-8.") from None
+    except (ValueError, OSError, EOFError, zlib.error, pd.errors.ParserWarning) as error:
+        reason = str(error).strip().splitlines()[0]
+        ending = find_ending(path)[1:]
+        raise ComesError(f"{path.name} cannot be read as {ending}: {reason}.") from None

@@ -1,0 +1,466 @@
+"""The cells of a column as words, numbers, dates and flags, whatever they are stored as.
+
+Texts show numbers and dates in a form, found once by `find_numbers` or `find_dates` and stored with
+a model. That of numbers is the decimal sign, then a blank and the unit if there is one (``. m2``);
+that of dates one or more formats of strptime (``%Y-%m-%d|%d-%b-%y``).
+"""
+
+import re
+import unicodedata
+import warnings
+from collections import Counter
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from comes.errors import ComesError, counted, listed
+
+Cells = Any  # a Series
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "<na>", "nat", "?", "-", "--")
+TRUE_WORDS = ("true", "yes", "t", "y", "on", "1", "1.0")
+FALSE_WORDS = ("false", "no", "f", "n", "off", "0", "0.0")
+NESTED = (list, tuple, dict, set, frozenset, np.ndarray, bytes, bytearray, complex)
+NUMBER_KINDS = ("integer", "floating", "mixed-integer-float", "decimal", "boolean")
+
+MOST_STRAY = 0.1  # share of cells that may be no numbers, or no dates, in a column of them
+FEW_NUMBERS = 20  # different values with others among them, which may as well be codes
+N_LOOKED_AT = 1000  # values that are looked at to find a form
+
+
+def find_storage(cells: Cells) -> Literal["numbers", "dates", "words", "nested"]:
+    """Return what a column is stored as: bools are numbers, and ``nested`` has no text."""
+    dtype, types = cells.dtype, pd.api.types
+    if types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
+        return "dates"
+    if types.is_complex_dtype(dtype):
+        return "nested"
+    if any(check(dtype) for check in (types.is_numeric_dtype, types.is_timedelta64_dtype)):
+        return "numbers"
+    if isinstance(dtype, pd.ArrowDtype):
+        return "nested" if issubclass(dtype.type, NESTED) else "words"
+    if not types.is_object_dtype(dtype):
+        return "words"
+    inferred = types.infer_dtype(cells, skipna=True)
+    if inferred in NUMBER_KINDS:
+        return "numbers"
+    if inferred in ("date", "datetime"):
+        return "dates"
+    kinds = set() if inferred == "string" else set(map(type, cells))
+    return "nested" if any(issubclass(kind, NESTED) for kind in kinds) else "words"
+
+
+def read_words(cells: Cells) -> Cells:
+    """Return the cells as texts without outer blanks; None where there is none.
+
+    A number that is whole has the same text whether it is stored as an integer or not.
+    """
+    if pd.api.types.is_object_dtype(cells.dtype):
+        return _write_words(cells)
+    places, different = pd.factorize(cells)  # few words may fill many rows
+    words = np.array([*_write_words(pd.Series(different)), None], dtype=object)
+    return pd.Series(words[places], index=cells.index, name=cells.name, dtype=object)
+
+
+def _write_words(cells: Cells) -> Cells:
+    if find_storage(cells) == "numbers" and not pd.api.types.is_bool_dtype(cells.dtype):
+        cells = cells.astype(object).map(_write_number, na_action="ignore")
+    pairs = zip(cells.tolist(), cells.notna(), strict=True)
+    words = [str(cell).strip() if is_known else None for cell, is_known in pairs]
+    words = [None if word is None or word.casefold() in MISSING_WORDS else word for word in words]
+    return pd.Series(words, index=cells.index, name=cells.name, dtype=object)
+
+
+def _write_number(number: Any) -> str:
+    try:
+        value = float(number)
+    except (TypeError, ValueError, OverflowError):
+        return str(number)
+    is_whole = value.is_integer() and abs(value) < 2**53
+    return str(int(value)) if is_whole else str(number)
+
+
+def read_texts(cells: Cells) -> list[str]:
+    """Return the cells as texts, empty where there is none."""
+    words = cells.astype(object).map(str, na_action="ignore")
+    return [word if isinstance(word, str) else "" for word in words]
+
+
+def read_missing(cells: Cells) -> BoolArray:
+    """Return which cells hold nothing, or a word for it."""
+    is_parsed = find_storage(cells) in ("numbers", "dates")
+    return np.asarray((cells if is_parsed else read_words(cells)).isna().to_numpy(), dtype=bool)
+
+
+def read_flags(cells: Cells) -> FloatArray:
+    """Return 1 for true, yes, on and 1, 0 for their opposites, NaN for anything else."""
+    if pd.api.types.is_bool_dtype(cells.dtype):
+        return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
+    words = read_words(cells).map(lambda word: str(word).casefold())
+    return np.where(words.isin(TRUE_WORDS), 1.0, np.where(words.isin(FALSE_WORDS), 0.0, np.nan))
+
+
+def fold_word(word: str) -> str:
+    """Return what words have in common that differ in case and blanks alone."""
+    text = word if word.isascii() else unicodedata.normalize("NFKC", word)
+    return " ".join(text.casefold().split())
+
+
+class Found(NamedTuple):
+    """The form in which texts show numbers or dates; None if they do not, and perhaps why not."""
+
+    form: str | None
+    why: str = ""
+    n_stray: int = 0
+    is_doubtful: bool = False
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
+CODE = re.compile(r"0\d|\+[\d ]{9}")  # as in 00123 and +49 170 123456, which are no numbers
+SIGNS = r"[\s\u00a0\u202f%$€£]"  # beside a number
+GROUPED = {".": r"^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$", ",": r"^[-+]?\d{1,3}(\.\d{3})+(,\d+)?$"}
+DIGITS = {
+    ".": re.compile(r"\d*\.?\d+|\d+\.|\d{1,3}([,' ])\d{3}(\1\d{3})*(\.\d+)?"),
+    ",": re.compile(r"\d*,?\d+|\d+,|\d{1,3}([.' ])\d{3}(\1\d{3})*(,\d+)?"),
+}
+TIMES = {"k": 1e3, "K": 1e3, "M": 1e6, "mn": 1e6, "Mio": 1e6, "bn": 1e9, "Mrd": 1e9}
+CURRENCIES = "eur|usd|gbp|chf|jpy|cny|inr|cad|aud|nzd|sek|nok|dkk|pln|czk|huf|brl|mxn|krw|zar|rs"
+SAME_UNIT = {
+    **{"€": "eur", "euro": "eur", "$": "usd", "us$": "usd", "£": "gbp", "¥": "jpy", "₹": "inr"},
+    **{"percent": "%", "pct": "%", "sqm": "m2", "sq m": "m2", "sq ft": "sqft", "ft2": "sqft"},
+}
+SYMBOLS = "€$£¥₹"
+PLAIN_SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", "\N{RIGHT SINGLE QUOTATION MARK}": "'"})
+NUMBER = re.compile(
+    rf"""(?P<open>\()?[~≈]?\s*(?P<sign>[-+])?\s*
+    (?P<before>[{SYMBOLS}]|US\$|(?i:{CURRENCIES})(?=[\s\d.]))?\s*(?P<minus>-)?
+    (?P<digits>\d(?:[\d.,' ]*\d)?[.,]?|[.,]\d+)(?P<exponent>[eE][-+]?\d+)?
+    \s*(?:(?P<times>{"|".join(TIMES)})\.?(?![^\W\d_]))?
+    \s*(?P<after>(?:[^\W\d_]|[%‰°{SYMBOLS}/"'])(?:[^\W\d_]|[%°{SYMBOLS}/. ]){{0,14}}[23]?)?
+    (?(open)\s*\))""",
+    re.VERBOSE,
+)
+
+
+def read_numbers(cells: Cells, form: str = ".", name: str | None = None) -> FloatArray:
+    """Return the cells as numbers; NaN where there is none. Infinite ones are an error."""
+    is_object = pd.api.types.is_object_dtype(cells.dtype)
+    if pd.api.types.is_timedelta64_dtype(cells.dtype):
+        values = (cells / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
+    elif find_storage(cells) != "numbers":
+        values = _parse_numbers(read_words(cells), form)
+    elif is_object:
+        values = np.array([_as_float(cell) for cell in cells], dtype=np.float64)
+    else:
+        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise ComesError(
+            f"column {str(cells.name if name is None else name)!r} must hold finite numbers; got "
+            f"{values[infinite][0]} at row {int(infinite.argmax())}. Correct that cell, or leave "
+            "it empty: it is then a missing value."
+        )
+    return np.asarray(values)
+
+
+def _as_float(cell: Any) -> float:
+    if pd.isna(cell):
+        return np.nan
+    try:
+        return float(cell)
+    except OverflowError:
+        return np.inf
+
+
+def _parse_numbers(words: Cells, form: str) -> FloatArray:
+    """Return the numbers that texts show in a form, NaN where they show none."""
+    places, different = pd.factorize(words)
+    known = pd.Series(different, dtype="str")
+    if len(form) > 1:
+        values = _parse_with_unit(list(different), form[0], form[2:])
+    else:
+        known = known.str.replace(SIGNS, "", regex=True)
+        grouped = known.str.match(GROUPED[form]).fillna(False).astype(bool)
+        known = known.where(~grouped, known.str.replace(_OTHER[form], "", regex=False))
+        known = known.str.replace(",", ".", regex=False) if form == "," else known
+        values = _to_floats(known)
+    return np.append(values, np.nan)[places]
+
+
+_OTHER = {".": ",", ",": "."}
+
+
+def _to_floats(words: Cells) -> FloatArray:
+    numbers: Any = pd.to_numeric(words, errors="coerce")
+    return np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _parse_with_unit(words: list[str], decimal: str, unit: str) -> FloatArray:
+    """Return the numbers of different texts that have a unit, or none."""
+    plain, factors = [], []
+    without = str.maketrans("", "", f"' {_OTHER[decimal]}")
+    for word in words:
+        match = _match_number(word)
+        is_number = match is not None and DIGITS[decimal].fullmatch(match["digits"]) is not None
+        if not is_number or _find_unit(match) not in ("", unit):
+            plain.append("")
+            factors.append(1.0)
+            continue
+        digits = match["digits"].translate(without).replace(",", ".").rstrip(".")
+        plain.append(digits + (match["exponent"] or ""))
+        is_negative = match["open"] or "-" in (match["sign"] or "+", match["minus"])
+        factors.append(TIMES.get(match["times"], 1.0) * (-1.0 if is_negative else 1.0))
+    values: FloatArray = _to_floats(pd.Series(plain, dtype="str")) * np.array(factors)
+    return values
+
+
+def _match_number(word: str) -> Any:
+    if not word.isascii():
+        word = unicodedata.normalize("NFKC", word).translate(PLAIN_SIGNS)
+    return NUMBER.fullmatch(word)
+
+
+def _find_unit(match: Any) -> str:
+    return _name_unit(match["before"] or match["after"] or "")
+
+
+@cache
+def _name_unit(written: str) -> str:
+    """Return the name of a unit, alike for all spellings of it."""
+    written = fold_word(written).strip(". ")
+    written = SAME_UNIT.get(written, written)
+    single = written[:-1] if len(written) > 3 and written.endswith("s") else written
+    return SAME_UNIT.get(single, single)
+
+
+def find_numbers(words: Cells, decimal: str | None = None, is_asked: bool = False) -> Found:
+    """Return how texts that are not missing show numbers, if they do.
+
+    ``decimal`` is the sign of other columns, for texts such as 1,234 that do not tell. Who asked
+    for numbers gets those that are there, whatever else is.
+    """
+    different = pd.Series(words.unique(), dtype="str")
+    if not is_asked and different.str.match(CODE).any():
+        return Found(None)
+    sample = different.iloc[:: max(len(different) // N_LOOKED_AT, 1)]
+    matches = [match for match in map(_match_number, sample) if match is not None]
+    if not matches or (not is_asked and len(matches) < MOST_STRAY * len(sample)):
+        return Found(None)
+    units = Counter(_find_unit(match) for match in matches)
+    without = units.pop("", 0)
+    unit = max(units, key=lambda name: units[name]) if units else ""
+    if not is_asked and without + units[unit] < (1 - MOST_STRAY) * len(matches):
+        return _refuse_units(units, len(matches) == len(sample))
+    sign, example = _find_decimal(matches, unit, decimal)
+    if example is not None and len(sample) < len(different):  # another may tell
+        every = [match for match in map(_match_number, different) if match is not None]
+        sign, example = _find_decimal(every, unit, decimal)
+    form = f"{sign} {unit}"
+    values = _parse_numbers(different, form)
+    is_known = ~np.isnan(values)
+    if not unit and np.array_equal(_parse_numbers(different[is_known], sign), values[is_known]):
+        form = sign
+    is_stray = words.isin(different[~is_known])
+    n_stray = int(is_stray.sum())
+    is_few = n_stray <= MOST_STRAY * len(words) and len(different) > FEW_NUMBERS
+    if n_stray == len(words) or (n_stray and not is_asked and not is_few):
+        return Found(None)
+    why = "numbers" if n_stray else "texts that are numbers"
+    if unit:
+        shown = next(match for match in matches if _find_unit(match) == unit)
+        why = f"numbers with {(shown['before'] or shown['after']).strip()!r}, such as {shown[0]!r}"
+    elif len(form) > 1:
+        odd = is_known & (_parse_numbers(different, sign) != values)
+        why = f"numbers such as {different[odd].iloc[0]!r}, read as {values[odd][0]:g}"
+    if example is not None:
+        value = _parse_numbers(pd.Series([example]), sign)[0]
+        why += (
+            f"; {example!r} is read as {value:g}. If that is wrong, write numbers with a decimal "
+            "point and nothing between thousands"
+        )
+    why += _word_strays(words[is_stray])
+    return Found(form, why, n_stray, n_stray > 0 or example is not None)
+
+
+def _word_strays(words: Cells) -> str:
+    if not len(words):
+        return ""
+    shown = listed([str(word) for word in words.unique()], most=3)
+    return f"; {counted(len(words), 'other cell', 'count as missing')} ({shown})"
+
+
+def _refuse_units(units: Counter[str], are_all: bool) -> Found:
+    """Return why numbers of several units are none, if they are units: not as in 12a and 12b."""
+    common = [unit for unit, count in units.most_common(3) if count * 20 >= units.total()]
+    no_units = ("st", "nd", "rd", "th", "am", "pm")
+    are_units = not any(" " in unit or unit in no_units for unit in common)
+    is_one_letter = all(len(unit) == 1 for unit in common)
+    if not are_all or len(units) > 5 or len(common) < 2 or is_one_letter or not are_units:
+        return Found(None)
+    why = f"numbers with different units ({listed(common)}). Write all in one unit"
+    return Found(None, why, is_doubtful=True)
+
+
+def _find_decimal(matches: list[Any], unit: str, decimal: str | None) -> tuple[str, str | None]:
+    """Return the decimal sign that more numbers can have, and one of them if none tells."""
+    digits = [match["digits"] for match in matches]
+    fits = {sign: sum(DIGITS[sign].fullmatch(one) is not None for one in digits) for sign in ".,"}
+    if fits["."] != fits[","]:
+        return max(fits, key=lambda sign: fits[sign]), None
+    commas = next((one for one in digits if "," in one), None)
+    points = next((one for one in digits if "." in one), None)
+    is_price = unit in CURRENCIES.split("|")  # nobody writes 154.607 € for tenths of cents
+    if commas is None and (points is None or not is_price):
+        return ".", None
+    if decimal is not None and not is_price:
+        return decimal, commas if decimal == "." else None
+    return (".", commas) if commas is not None else (",", points)
+
+
+# Dates --------------------------------------------------------------------------------------------
+
+MONTHS = "january february march april may june july august september october november december"
+DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+NAMES = {month: "B" for month in MONTHS.split()} | {day: "A" for day in DAYS.split()}
+NAMES |= {name[:3]: kind.lower() for name, kind in NAMES.items()}
+CLOCK = re.compile(
+    r"T?\d{1,2}:\d{2}(?P<seconds>:\d{2}(?P<fraction>\.\d{1,9})?)?(?P<half>\s?[AaPp][Mm])?"
+    r"(?P<zone>\s?(?:Z|[-+]\d{2}:?\d{2})|\s(?:UTC|GMT))?(?![\w:])"
+)
+# What a number may be, by its place among years of four digits (Y), names (b) and others (n).
+ORDERS = {
+    **{"Ynn": ["Ymd"], "nnY": ["mdY", "dmY"], "nnn": ["mdy", "dmy", "ymd"], "Yn": ["Ym"]},
+    **{"nbY": ["dbY"], "nbn": ["dby"], "bnY": ["bdY"], "bY": ["bY"], "Ybn": ["Ybd"], "nY": ["mY"]},
+}
+TOKEN = re.compile(r"[^\W\d_]+|\d+")
+SEPARATORS = re.compile(r"[-/., \0]*")
+MONTH_FIRST = re.compile(r"%m[/. -]+%d[/. -]+%[Yy]")
+MOST_FORMS = 4
+
+
+def read_dates(cells: Cells, form: str | None) -> Cells:
+    """Return the cells as moments in UTC without a time zone; NaT where there is none."""
+    if isinstance(cells.dtype, pd.PeriodDtype):
+        cells = cells.dt.to_timestamp()
+    if find_storage(cells) == "dates" or form is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # texts of several forms
+            moments: Any = pd.to_datetime(cells, errors="coerce", utc=True)
+    else:
+        places, different = pd.factorize(read_words(cells))
+        known = _parse_dates(pd.Series(different, dtype="str"), form)
+        moments = known.reindex(places).set_axis(cells.index)
+    return moments.dt.tz_localize(None).dt.as_unit("us")  # nanoseconds end in 2262
+
+
+def _parse_dates(words: Cells, form: str) -> Cells:
+    """Return the moments of different texts, each read by the first form that fits."""
+    first, *others = form.split("|")
+    moments: Any = pd.to_datetime(words, format=first, errors="coerce", utc=True)
+    moments = moments.dt.as_unit("us")
+    for other in others:
+        left = words[moments.isna()]
+        more: Any = pd.to_datetime(left, format=other, errors="coerce", utc=True)
+        moments = moments.fillna(more.dt.as_unit("us"))
+    return moments
+
+
+def find_zones(cells: Cells, form: str | None) -> set[bool]:
+    """Return whether dates have a time zone: both, where some have one and some have none."""
+    storage = find_storage(cells)
+    if storage != "dates" and form is not None:
+        return {"%z" in one.casefold() for one in form.split("|")}
+    if storage == "dates" and not pd.api.types.is_object_dtype(cells.dtype):
+        dtype = getattr(cells.dtype, "pyarrow_dtype", cells.dtype)
+        return {getattr(dtype, "tz", None) is not None}
+    clocks = [CLOCK.search(cell) for cell in cells if isinstance(cell, str)]
+    zones = {clock is not None and clock["zone"] is not None for clock in clocks}
+    dates = [cell for cell in cells[cells.notna()] if not isinstance(cell, str)]
+    return zones | {getattr(date, "tzinfo", None) is not None for date in dates}
+
+
+def find_dates(words: Cells, is_asked: bool = False) -> Found:
+    """Return the forms of texts that are dates, if they are.
+
+    Whether the month comes before the day is told by cells where only one of them can; by none,
+    the month is first.
+    """
+    different = pd.Series(words.unique(), dtype="str")
+    sample = different.iloc[:: max(len(different) // N_LOOKED_AT, 1)]
+    shapes = Counter(_guess_formats(word) for word in sample)
+    shapes.pop((), None)
+    if not shapes or (not is_asked and shapes.total() < len(sample) / 2):
+        return Found(None)
+    chosen: list[str] = []
+    undecided: list[str] = []
+    for formats, _ in shapes.most_common(MOST_FORMS):
+        fits = [int(_parse_dates(different, one).notna().sum()) for one in formats]
+        is_tie = len(fits) > 1 and fits[0] == fits[1] == max(fits) > 0
+        chosen.append(formats[int(np.argmax(fits))])
+        undecided += chosen[-1:] if is_tie else []
+    if undecided and any(one.startswith("%d") for one in chosen):
+        swapped = {one: re.sub("%m(.*?)%d", r"%d\1%m", one) for one in undecided}
+        chosen, undecided = [swapped.get(one, one) for one in chosen], []
+    form = "|".join(dict.fromkeys(chosen))
+    is_stray = words.isin(different[_parse_dates(different, form).isna().to_numpy()])
+    n_stray = int(is_stray.sum())
+    if n_stray == len(words) or (n_stray > MOST_STRAY * len(words) and not is_asked):
+        return Found(None)
+    why = f"dates like {words[~is_stray].iloc[0]!r}, read as {form.replace('|', ' or ')}"
+    if undecided:
+        why += " (the month first, as no cell tells)"
+    elif MONTH_FIRST.search(form):
+        why += " (the month first)"
+    are_mixed = len(find_zones(words, form)) > 1
+    if are_mixed:
+        why += "; some have a time zone, and the others are taken for UTC"
+    why += _word_strays(words[is_stray])
+    return Found(form, why, n_stray, bool(n_stray or undecided or are_mixed))
+
+
+def _guess_formats(word: str) -> tuple[str, ...]:
+    """Return the formats that a text may be a date of, the month first where that is open."""
+    clock = CLOCK.search(word)
+    time = ""
+    if clock is not None:
+        word = f"{word[: clock.start()]}\0{word[clock.end() :]}"
+        time = ("T" if clock[0].startswith("T") else "") + ("%I" if clock["half"] else "%H") + ":%M"
+        time += ":%S" * bool(clock["seconds"]) + ".%f" * bool(clock["fraction"])
+        time += (clock["half"] or "")[:-2] + "%p" if clock["half"] else ""
+        zone = clock["zone"] or ""
+        time += " " * zone.startswith(" ") + ("%Z" if "T" in zone else "%z") if zone else ""
+    tokens = TOKEN.findall(word)
+    literals = TOKEN.split(word)
+    if tokens and len(tokens[0]) == 8 and tokens[0].isdigit() and len(tokens) == 1:
+        kinds = ["8"]
+    else:
+        kinds = [_guess_token(token) for token in tokens]
+    key = "".join(kind.replace("B", "b") for kind in kinds if kind not in "aA")
+    orders = ["8"] if kinds == ["8"] else ORDERS.get(key, [])
+    if "-" in literals[1:2] and key == "bn":
+        orders = ["by"]  # Oct-25, as spreadsheets write October 2025
+    if not orders or not all(SEPARATORS.fullmatch(literal) for literal in literals):
+        return ()
+    return tuple(_write_format(literals, kinds, order).replace("\0", time) for order in orders)
+
+
+def _guess_token(token: str) -> str:
+    if token.isdigit():
+        return {4: "Y", 2: "n", 1: "n"}.get(len(token), "?")
+    return NAMES.get(token.casefold(), "?")
+
+
+def _write_format(literals: list[str], kinds: list[str], order: str) -> str:
+    left = iter(order)
+    written = literals[0]
+    for kind, literal in zip(kinds, literals[1:], strict=True):
+        code = kind if kind in "aA" else next(left)
+        named = kind if kind in "bB" else code
+        written += ("%Y%m%d" if code == "8" else f"%{named}") + literal
+    return written
