@@ -64,7 +64,7 @@ def try_scale() -> None:
 
 def try_chem() -> None:
     """Compute the fingerprint of a molecule."""
-    from comes.datasets.set_readers import morgan_fingerprints
+    from comes.datasets.catalogue import morgan_fingerprints
 
     bits, is_readable = morgan_fingerprints(["CCO", "not a molecule"])
     print(bits.shape, bits.nnz, is_readable.tolist())

@@ -53,7 +53,7 @@ PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false
 
 def formats_table() -> Table:
     """Return every format of data: its endings, what it holds, and how it is written."""
-    table = [["ending", "what is read", "its labels are", "fields of a `ReadOptions`", "written"]]
+    table = [["ending", "what is read", "its labels are", "fields of `ReadOptions`", "written"]]
     for found, endings in group_formats():
         fields_used = ", ".join(f"`{name}`" for name in found.fields)
         forms = ", ".join(found.writers) if len(found.writers) > 1 else "yes"

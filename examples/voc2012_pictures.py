@@ -11,6 +11,7 @@ the next questions.
 # VOC2012 at 160 x 160 pixels and the weights of a ResNet-50 are read from `$COMES_DATA`. On a CPU a
 # ResNet-50 takes most of the time, so this page takes 240 photos for training and 100 for testing,
 # of six of the twenty classes, at 128 pixels; the last cell says how to run all of it.
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -20,11 +21,11 @@ import numpy as np
 from comes import Answers, ImageClassifier
 from comes.datasets import open_dataset
 from comes.errors import ComesError
-from comes.files import data_folder
 from comes.generation import simulate_answers
 
 folder = Path(tempfile.mkdtemp(prefix="comes-"))
-weights = (data_folder() or Path()) / "weights" / "resnet50-v1-imagenet-fp16.safetensors"
+data = Path(os.environ.get("COMES_DATA", ""))
+weights = data / "weights" / "resnet50-v1-imagenet-fp16.safetensors"
 try:
     train, test = open_dataset("VOC2012-160px:train"), open_dataset("VOC2012-160px:val")
 except ComesError as missing:

@@ -5,7 +5,7 @@ from typing import Any
 
 from PIL import Image
 
-from comes.datasets.set_readers import VOC_CLASSES
+from comes.datasets.catalogue import VOC_CLASSES
 
 COCO: dict[str, Any] = {
     "images": [{"id": k, "file_name": f"{k}.jpg"} for k in (7, 9, 4)],

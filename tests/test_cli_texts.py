@@ -13,7 +13,7 @@ import pytest
 from comes.annotate import import_answers, open_project
 from comes.datasets import KNOWN, catalogue
 from comes.images import load_model
-from comes.tables import open_embedding
+from comes.tables.texts import open_embedding
 from command_line import Run, command_runner
 from word_models import save_model, stand_in_for_model2vec
 

@@ -45,13 +45,6 @@ def test_rows_are_called_as_in_the_index_of_a_table() -> None:
         assert text.endswith("0 with other labels (first: row 4).")
 
 
-def test_categories_that_differ_in_case_are_named() -> None:
-    X = pd.DataFrame({"colour": ["red", "Red", "blue", "red"] * 3, 0: range(12)})
-    relevant = np.arange(24).reshape(12, 2) % 3 == 0
-    text = found(Dataset(X, SKY_SEA, relevant=relevant))["similar_values"]
-    assert text.startswith("values of 'colour' differ in case or blanks alone")
-
-
 def test_labels_and_rows_without_use() -> None:
     candidates = np.array([[True, False, True], [True, False, True], [False, False, False]])
     relevant = np.array([[True, False, False], [True, False, False], [False, False, False]])

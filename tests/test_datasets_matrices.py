@@ -88,8 +88,8 @@ def test_a_foreign_mat_file_is_one_sentence(tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"data": X}, "should have the variables 'data', 'target'.*it has 'data'"),
         ({"features": X, "target": RELEVANT}, "it has 'features', 'target'"),
-        ({"data": X, "target": np.zeros((5, 4))}, r"3 rows of data, .* of shape \(5, 4\)"),
-        ({"data": X, "target": RELEVANT + 1}, r"must be 0 and 1, or -1 and 1; got \[1, 2\]"),
+        ({"data": X, "target": np.zeros((5, 4))}, r"3 rows of data; .* shape \(5, 4\)"),
+        ({"data": X, "target": RELEVANT + 1}, r"0 and 1, or -1 and 1, .*; got \[1, 2\]"),
         ({"data": X, "target": RELEVANT - 0.5}, "must be 0 and 1, or -1 and 1"),
         (
             {"data": X, "partial_labels": CANDIDATES, "candidate_labels": CANDIDATES},
@@ -157,7 +157,7 @@ def test_names_of_labels_in_every_form(tmp_path: Path) -> None:
             cells[0, j] = file.create_dataset(f"#refs#/{j}", data=letters[:, None]).ref
     assert open_dataset(path).label_names == names
     savemat(path, {"data": X, "target": RELEVANT, "label_names": np.array(names[:2], dtype=object)})
-    with refused("4 labels need as many label_names; got 2"):
+    with refused(r"there are 3 rows and 2 labels, .* got \(3, 4\)"):
         open_dataset(path)
 
 
@@ -368,8 +368,8 @@ def test_old_files_are_not_all_utf8(tmp_path: Path) -> None:
 
 def test_a_bad_arff_file_is_one_sentence(tmp_path: Path) -> None:
     cases: list[tuple[str, str]] = [
-        ("hello\n", "it has no line '@data'"),
-        (DENSE[:60], "it has no line '@data'"),
+        ("hello\n", "cannot be read as ARFF: "),
+        (DENSE[:60], "cannot be read as ARFF: "),
         (DENSE[:-8], "cannot be read as ARFF: .*row 1"),
         (DENSE.replace("2.5,1", "2.5,7"), "cannot be read as ARFF"),
         (DENSE.replace("1.5", "much"), "cannot be read as ARFF"),
@@ -393,12 +393,12 @@ def test_without_xml_or_count_the_labels_are_asked_for(tmp_path: Path) -> None:
     path = written(tmp_path, DENSE)
     with refused(r"Put photos.xml beside it, write '-C 6'"):
         open_dataset(path)
-    with refused("other.xml does not exist"):
+    with refused("other.xml cannot be read as XML: .*No such file"):
         open_dataset(path, xml=tmp_path / "other.xml")
     with refused("Write the path out"):
         open_dataset(path, xml="~nobody-of-this-name/other.xml")
     assert open_dataset(path, xml=written(tmp_path, XML, "other.xml")).label_names[0] == "sky"
-    with refused("counts 9 labels"):
+    with refused("which of the 5 attributes.*which is 'p: -C 9'"):
         open_dataset(written(tmp_path, DENSE.replace("photos", "'p: -C 9'")))
     with refused("no attribute beside its labels"):
         open_dataset(written(tmp_path, DENSE), relevant=["*"])
@@ -510,7 +510,7 @@ def test_sparse_labels_of_a_mat_file_are_checked_as_they_are(tmp_path: Path) -> 
     for value in (2.0, -1.0, np.nan):
         labels = sparse.csc_array(([value], ([0], [1])), shape=(3, 4))
         savemat(tmp_path / "bad.mat", {"data": X, "target": labels})
-        with refused("must be 0 and 1, or -1 and 1; got"):
+        with refused("must be 0 and 1, or -1 and 1, .*; got"):
             open_dataset(tmp_path / "bad.mat")
 
 
@@ -530,9 +530,9 @@ def test_an_npz_file_that_says_two_things(tmp_path: Path) -> None:
         ({"no": yes, "positives": yes}, "has both 'positives' and 'no'; keep one"),
         (
             {"yes": yes},
-            "answers without an array 'no'; where only yes can be said, call it 'positives'",
+            "it has yes. Where only yes can be said, call it 'positives'",
         ),
-        ({"states_shape": [2, 2], "kind": "guesses"}, "the kind of its answers; got 'guesses'"),
+        ({"states": yes, "kind": "guesses"}, "the kind of its answers; got 'guesses'"),
         ({"no": yes, "said_row": [0], "said_people": ["ann"]}, "who said what in rows of numbers"),
     ]
     for arrays, message in cases:

@@ -263,7 +263,7 @@ def test_a_bad_table_is_one_sentence_with_the_place(tmp_path: Path) -> None:
 def test_a_bad_archive_is_one_sentence(tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"X": X}, "needs an array 'candidates'.*it has X"),
-        ({"X_data": [1.0], "candidates": CANDIDATES}, "needs an array 'X', or X_data, X_indices"),
+        ({"X_data": [1.0], "candidates": CANDIDATES}, "damaged .*X_data, X_indices"),
         ({"X": X, "candidates": CANDIDATES, "items": ["p"]}, "3 rows need as many names"),
         ({"X": X, "candidates": CANDIDATES, "feature_names": ["a"]}, "2 features and 1 feature_n"),
         (
@@ -295,7 +295,10 @@ def test_a_bad_archive_is_one_sentence(tmp_path: Path) -> None:
         ),
         ({"X": 3, "feature_names": ["a"], "candidates": CANDIDATES}, "bad.npz.*must be a matrix"),
         ({"X": X, "candidates": CANDIDATES, "label_names": ["a", ""]}, "bad.npz.*not be empty"),
-        ({"X_shape": 5, "X_data": [1.0], "X_indices": [0], "X_indptr": [0, 1]}, "bad.npz needs"),
+        (
+            {"X_shape": 5, "X_data": [1.0], "X_indices": [0], "X_indptr": [0, 1]},
+            "bad.npz is damaged",
+        ),
     ]
     for arrays, message in cases:
         np.savez(tmp_path / "bad.npz", **arrays)
@@ -578,7 +581,7 @@ def test_an_archive_is_not_trusted(tmp_path: Path) -> None:
         open_dataset(tmp_path / "text.npz")
     with zipfile.ZipFile(tmp_path / "text.npz", "w") as archive:
         archive.writestr("X", "no array")
-    with refused("'X' in text.npz is not an array"):
+    with refused("'X' in text.npz should be an array"):
         open_dataset(tmp_path / "text.npz")
     np.savez(tmp_path / "numbers.npz", X=X, candidates=CANDIDATES, label_names=[3, 7])
     assert open_dataset(tmp_path / "numbers.npz").label_names == ["3", "7"]

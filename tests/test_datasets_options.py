@@ -3,12 +3,11 @@ from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from comes.datasets import ReadOptions, open_dataset
 from comes.datasets.formats import FORMATS, SHARED_FIELDS
-from comes.datasets.table import list_codes
+from comes.datasets.table import Table
 from refusals import refused
 
 PHOTOS = "photo,red,has_sky,has_sea\np,0.1,1,0\nq,0.7,1,1\n"
@@ -122,6 +121,8 @@ def test_a_column_is_not_labels_and_truth_at_once(tmp_path: Path) -> None:
             open_dataset(path, labels=labels, relevant=truth)
 
 
-def test_digits_that_begin_with_0_are_codes_not_numbers() -> None:
-    table = pd.DataFrame({"zip": ["01", "12"], "n": ["0", "10"], "mixed": ["01", "x"]})
-    assert list_codes(table, list(table.columns)) == ["zip"]
+def test_digits_that_begin_with_0_are_codes_not_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("zip,n,mixed,gaps\n01,0,01,\n12,10,x\n,3,x,007\n")
+    with Table(path) as table:
+        assert table.codes == ["zip", "gaps"]

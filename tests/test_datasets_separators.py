@@ -78,6 +78,7 @@ def test_what_may_be_a_part_of_names_is_asked_for(tmp_path: Path) -> None:
         [f"{first}, {last}" for first in ("Doe", "Roe", "Poe") for last in ("Ann", "Bob", "Eve")],
         ["red wine", "white wine", "red", "white", "wine"],
         [" ".join({"sea": "red sea"}.get(n, n) for n in names) for names in SETS],
+        ["Pop", "Rock", "Rock/Pop"],
         ["/".join(names) for names in SETS],
         [" + ".join(names) for names in SETS],
         ["_".join(names) for names in SETS],
@@ -131,6 +132,13 @@ def test_labels_truth_and_answers_have_their_separators(tmp_path: Path) -> None:
     table = pd.DataFrame({"x": [1, 2], "no": ["sky", "sea"], "yes": ["sea,sun", "sun"]})
     table.to_csv(tmp_path / "a.csv", index=False)
     assert open_dataset(tmp_path / "a.csv").label_names == ["sea", "sky", "sun"]
+
+    for separator in ("/", " & "):
+        both = [separator.join(s) for s in SETS]
+        table = pd.DataFrame({"x": range(15), "no": both, "yes": both[::-1]})
+        table.to_csv(tmp_path / "a.csv", index=False)
+        with refused(f"is '{separator.strip()}' between label names, or a part of them"):
+            open_dataset(tmp_path / "a.csv")
 
 
 def test_names_that_could_not_be_read_again_are_not_written(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from comes import CandidateClassifier
-from comes.datasets import Dataset, make_scenes, read_predictions
+from comes.datasets import Dataset, make_scenes
 from comes.datasets.matrices import write_npz
 from comes.datasets.predictions import top_table, write_prediction_table
 from comes.datasets.table import read_table
@@ -56,8 +56,6 @@ def test_lines_of_json_have_a_list_for_each_item(tmp_path: Path) -> None:
     for line, labels, chances in zip(lines, TOP.labels, TOP.probabilities, strict=True):
         assert [one["label"] for one in line["top"]] == [NAMES[label] for label in labels]
         assert [one["probability"] for one in line["top"]] == pytest.approx(chances, abs=1e-6)
-    with pytest.raises(ComesError, match="should have the columns item, predicted"):
-        read_predictions(path)
 
 
 def test_items_without_names_are_numbered_through_all_parts(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_several_forms_of_dates_are_each_read_by_their_own() -> None:
 def test_where_no_cell_tells_the_month_is_first_and_that_is_said() -> None:
     column = describe(["01/02/2026", "03/04/2026"])
     assert column.form == "%m/%d/%Y" and "the month first, as no cell tells" in column.why
-    with pytest.warns(ComesWarning, match="'x' is taken for dates.*the month first, as no cell"):
+    with pytest.warns(ComesWarning, match="'x' is taken for date.*the month first, as no cell"):
         ColumnEncoder().fit(pd.DataFrame({"x": ["01/02/2026", "03/04/2026"]}))
     assert not describe(["01/22/2026", "03/04/2026"]).is_doubtful
 
@@ -175,7 +175,7 @@ def test_different_units_are_not_merged() -> None:
 
 def test_a_comma_that_may_be_of_thousands_or_decimals_is_said_aloud() -> None:
     frame = pd.DataFrame({"x": ["1,234", "5,678"]})
-    with pytest.warns(ComesWarning, match="column 'x' is taken for numbers.*'1,234' is read as 1"):
+    with pytest.warns(ComesWarning, match="column 'x' is taken for number.*'1,234' is read as 1"):
         encoder = ColumnEncoder().fit(frame)
     assert encoder.columns_[0].form == "."
     surely = frame.assign(y=["1,5", "2,75"])
@@ -189,7 +189,7 @@ def test_a_comma_that_may_be_of_thousands_or_decimals_is_said_aloud() -> None:
     for cells, form in ((many, ","), ([*many[:-2], "1,170,305", many[-1]], ".")):
         assert describe_columns(pd.DataFrame({"x": cells, "y": other}))[0].form == form
     assert numbers_of(["154.607 €", "99 €"]) == [154607, 99]
-    assert describe(["154.607 €", "99 €"]).is_doubtful
+    assert not describe(["154.607 €", "99 €"]).is_doubtful  # nobody writes tenths of cents
     assert numbers_of(["1.234", "5"]) == [1.234, 5]
 
 

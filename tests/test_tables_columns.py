@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from comes.tables import describe_columns, find_item_column, needs_encoding
+from comes.tables import describe_columns
+from comes.tables.columns import find_item_column, needs_encoding
 from mixed_tables import make_table
 from refusals import refused
 

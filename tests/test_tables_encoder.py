@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from comes.errors import ComesWarning
-from comes.tables import ColumnEncoder, encode_table
+from comes.tables import ColumnEncoder
+from comes.tables.encoder import encode_table
 from mixed_tables import make_table
 from refusals import refused
 
@@ -212,7 +213,7 @@ def test_a_time_zone_more_or_less_is_said() -> None:
             ColumnEncoder().fit(pd.DataFrame({"t": training})).transform(pd.DataFrame({"t": new}))
     mixed = [pd.Series([*rome, *plain], dtype=object), ["2026-01-01T11:00Z", "2026-01-02T11:00"]]
     for cells in mixed:
-        with pytest.warns(ComesWarning, match="'t' is taken for dates: .*some have a time zone"):
+        with pytest.warns(ComesWarning, match="'t' is taken for date: .*some have a time zone"):
             ColumnEncoder().fit(pd.DataFrame({"t": cells}))
 
 

@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pandas as pd
 
-from comes.datasets import read_predictions
 from hostile.casework import Place, RefusedError, handled, refused, refused_commands, said
 from hostile.materials import (
     LABELS,
@@ -35,9 +34,8 @@ def _predict(place: Place, table: pd.DataFrame | str, options: str = "") -> str:
 
 def _is_right() -> bool:
     """Return whether the predictions are those of the good rows."""
-    found = read_predictions("p.csv")
-    wanted = fitted().predict_proba(frame())
-    return found.label_names == LABELS and np.allclose(found.probabilities, wanted, atol=1e-6)
+    found = pd.read_csv("p.csv")[[f"probability:{name}" for name in LABELS]]
+    return np.allclose(found, fitted().predict_proba(frame()), atol=1e-6)
 
 
 @handled(AREA)
@@ -102,7 +100,7 @@ def _an_item_column_that_is_not_there(place: Place) -> object:
 @handled(AREA)
 def _items_that_look_like_numbers(place: Place) -> object:
     _predict(place, frame(item=[f"{k:04}" for k in range(ROWS)]))
-    return read_predictions("p.csv").items[:2] == ["0000", "0001"]
+    return list(pd.read_csv("p.csv", dtype=str)["item"][:2]) == ["0000", "0001"]
 
 
 @refused(AREA, r"top|4 labels|labels")
@@ -223,7 +221,7 @@ def _a_single_row_to_split(place: Place) -> object:
 @handled(AREA)
 def _one_row_to_predict(place: Place) -> object:
     _predict(place, frame()[:1])
-    return len(read_predictions("p.csv").items) == 1
+    return len(pd.read_csv("p.csv")) == 1
 
 
 @refused(AREA, r"features|3|2")

@@ -31,7 +31,7 @@ from scipy.special import expit
 from comes.answers import Answers, LongAnswers, State
 from comes.answers.convert import BoolMatrix, as_relevant, check_paired, row_index
 from comes.errors import ComesError
-from comes.tables import encode_table
+from comes.tables.encoder import encode_table
 
 __all__ = ["case_a", "case_b", "independent", "simulate_answers"]
 

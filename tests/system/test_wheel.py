@@ -178,9 +178,9 @@ import comes.annotate
 from comes import CandidateClassifier
 from comes.annotate.remote_items import export_hub_dataset
 from comes.clusters import Cluster
-from comes.tables import open_embedding
+from comes.tables.texts import open_embedding
 from comes.datasets import Images, open_shards
-from comes.datasets.set_readers import morgan_fingerprints
+from comes.datasets.catalogue import morgan_fingerprints
 from comes.estimator import export_onnx
 from comes.models import make_backbone
 

@@ -48,7 +48,10 @@ def reading_options(
     ] = None,
     answers: Annotated[
         str | None,
-        option(help="What the words of answers mean, such as 1=yes,0=no,-1=maybe."),
+        option(
+            help="What the words of answers mean, yes, no, maybe or 'not asked': "
+            "1=yes,0=no,'-1=not asked'."
+        ),
     ] = None,
     features: Annotated[
         str | None,

@@ -12,7 +12,6 @@ from comes.datasets.joining import join_features, join_rows
 from comes.datasets.long import combine_answers
 from comes.datasets.opening import open_dataset, read_features, read_images
 from comes.datasets.options import ReadOptions
-from comes.datasets.predictions import read_predictions
 from comes.datasets.shards import ShardedDataset, open_shards
 
 __all__ = [
@@ -31,6 +30,5 @@ __all__ = [
     "open_shards",
     "read_features",
     "read_images",
-    "read_predictions",
     "write_dataset",
 ]

@@ -1,30 +1,43 @@
-"""Data sets that are read by name: the paper's ten, classical ones, OpenML's, and made scenes.
+"""Data sets that are read by name, from the files that their authors publish; and made scenes.
 
 Files are looked for under ``$COMES_DATA``, then in the cache (`cache_folder`). Only what is in
 neither is downloaded, and only from an address whose checksum is known.
 """
 
+import csv
+import hashlib
 import json
 import os
-import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import sparse
 
+from comes.answers import Answers, State
 from comes.datasets.dataset import Dataset
-from comes.datasets.matrices import read_arff
+from comes.datasets.joining import join_images
+from comes.datasets.matrices import read_arff, read_mat
 from comes.datasets.options import ReadOptions
-from comes.datasets.set_readers import READERS
-from comes.errors import ComesError
-from comes.files import cache_folder, data_folder, download, unpack_tar
+from comes.datasets.tools import coco_dataset
+from comes.errors import ComesError, listed, warn_user
+from comes.files import cache_folder, data_folder, download, replacing_file, unpack_tar
+from comes.progress import progress_bar
 
-FACTS = files("comes.datasets") / "catalogue.toml"
-OPENML = "https://www.openml.org/api/v1/json/data/"
+VOC_CLASSES = [
+    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
+    *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa"),
+    *("train", "tvmonitor"),
+]
+RADIUS, BITS = 2, 1024  # of Morgan fingerprints
 CELL, GRID = 8, (2, 2)  # scenes: pixels along a digit, and the cells of a canvas
 N_TRAINING_DIGITS = 1200  # of 1797; the others make the test scenes
 
@@ -33,7 +46,7 @@ N_TRAINING_DIGITS = 1200  # of 1797; the others make the test scenes
 class Source:
     """A file or folder of a data set: where it may lie, and where it can be downloaded."""
 
-    places: tuple[str, ...]  # a download lands in the last
+    places: Sequence[str]  # a download lands in the last
     address: str = ""
     checksum: str = ""
     is_tar: bool = False  # the address is a tar that holds the place
@@ -52,11 +65,11 @@ class NamedDataset:
     name: str
     about: str
     rows: Mapping[str, int | None]  # by split; "" is the whole; None where copies differ
-    n_features: int | None  # None for images
     n_labels: int
-    sources: Mapping[str, tuple[Source, ...]]  # by split
-    read: Callable[[Sequence[Path], str, ReadOptions], Dataset]
-    fields: tuple[str, ...] = ()  # of a ReadOptions that apply to it
+    sources: Mapping[str, Sequence[Source]]  # by split
+    reader: str  # a key of READERS
+    n_features: int | None = None  # None for images
+    fields: Sequence[str] = ()  # of a ReadOptions that apply to it
     by_hand: str = ""  # how to get it, if no address with a checksum is known
 
     def is_at_hand(self, split: str) -> bool:
@@ -71,30 +84,15 @@ class NamedDataset:
 def _load_facts() -> dict[str, NamedDataset]:
     """Return the data sets of catalogue.toml by their names."""
     known = {}
-    for name, facts in tomllib.loads(FACTS.read_text(encoding="utf-8")).items():
-        sources = {}
-        for split in facts["rows"]:
-            sources[split] = tuple(
-                Source(
-                    tuple(place.format(split=split) for place in file["places"]),
-                    file.get("address", ""),
-                    file.get("checksum", ""),
-                    file.get("is_tar", False),
-                )
-                for file in facts["files"]
-                if split in file.get("splits", facts["rows"])
-            )
-        known[name] = NamedDataset(
-            name,
-            facts["about"],
-            {split: n or None for split, n in facts["rows"].items()},
-            facts.get("n_features"),
-            facts["n_labels"],
-            sources,
-            READERS[facts["reader"]],
-            tuple(facts.get("fields", ())),
-            facts.get("by_hand", ""),
-        )
+    text = (files("comes.datasets") / "catalogue.toml").read_text(encoding="utf-8")
+    for name, facts in tomllib.loads(text).items():
+        rows = {split: n or None for split, n in facts.pop("rows").items()}
+        sources: dict[str, list[Source]] = {split: [] for split in rows}
+        for file in facts.pop("files"):
+            places = file.pop("places")
+            for split in file.pop("splits", rows):
+                sources[split].append(Source([p.format(split=split) for p in places], **file))
+        known[name] = NamedDataset(name, rows=rows, sources=sources, **facts)
     return known
 
 
@@ -107,17 +105,16 @@ def find_named(name: str) -> NamedDataset | None:
     return next((named for named in KNOWN.values() if named.name.lower() == name.lower()), None)
 
 
-def read_named(named: NamedDataset, split: str, reading: ReadOptions) -> Dataset:
+def read_named(named: NamedDataset, split: str, options: ReadOptions) -> Dataset:
     """Read a split of a named data set, downloading it if need be."""
     if split not in named.rows:
         splits = " or ".join(f"'{named.name}:{s}'" if s else f"'{named.name}'" for s in named.rows)
         missing = f"no split {split!r}" if split else "splits only"
         raise ComesError(f"{named.name} has {missing}; expected {splits}.")
     paths = [_locate(source, named) for source in named.sources[split]]
-    dataset = named.read(paths, split, reading)
-    wanted = (named.rows[split], named.n_features, named.n_labels)
-    n, d, q = wanted
-    if n is not None and not any(field in named.fields for field in reading.given):
+    dataset = READERS[named.reader](paths, split, options)
+    wanted = n, d, q = (named.rows[split], named.n_features, named.n_labels)
+    if n is not None and not any(field in named.fields for field in options.given):
         n = len(dataset)  # no row was left out or added on purpose
     if d is not None and dataset.X is not None:
         d = dataset.X.shape[1]
@@ -133,9 +130,9 @@ def read_named(named: NamedDataset, split: str, reading: ReadOptions) -> Dataset
 
 def _locate(source: Source, named: NamedDataset) -> Path:
     """Return where a file lies, downloading it if necessary."""
-    found = source.find()
-    if found is not None:
-        return found
+    path = source.find()
+    if path is not None:
+        return path
     place = source.places[-1]
     target = cache_folder() / place
     if not source.address:
@@ -152,46 +149,253 @@ def _locate(source: Source, named: NamedDataset) -> Path:
     return target
 
 
-def read_openml(which: str, folder: Path) -> Dataset:
-    """Read a data set of OpenML by its number or name, from the folder if it was fetched before.
-
-    OpenML's description names the targets, and its ARFF file is read as any other. (scikit-learn's
-    `fetch_openml` fills the targets of sparse files from memory that it never set, seen in 1.9.)
-    """
-    number = which
-    if not which.isdigit():
-        if not re.fullmatch(r"[\w.()+-]+", which):
-            raise ComesError(
-                f"{which!r} cannot be the name of a data set of OpenML; letters, digits and .()+- "
-                "were wanted."
-            )
-        page = f"list/data_name/{which.lower()}/limit/2/status/active/"
-        active = _fetch_page(page, folder / "names" / f"{which.lower()}.json")
-        number = str(active["data"]["dataset"][0]["did"])
-    folder /= number
-    about = _fetch_page(number, folder / "description.json")["data_set_description"]
-    features = _fetch_page(f"features/{number}", folder / "features.json")["data_features"]
-    targets, ignored, ids = (
-        [str(feature["name"]) for feature in features["feature"] if feature.get(mark) == "true"]
-        for mark in ("is_target", "is_ignore", "is_row_identifier")
-    )
-    if len(targets) < 2:
-        raise ComesError(
-            f"OpenML's data set {which!r} has {len(targets)} targets; expected several labels."
-        )
-    file = download(about["url"], f"md5:{about['md5_checksum']}", folder / "data.arff")
-    return read_arff(file, ReadOptions(relevant=targets, ignore=[*ignored, *ids]))
-
-
-def _fetch_page(page: str, path: Path) -> Any:
-    """Return a page of OpenML's interface, from the cache if it is there."""
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Let an error about a file that cannot be read name it."""
     try:
-        return json.loads(download(OPENML + page, None, path).read_bytes())
-    except ComesError as error:
-        raise ComesError(f"OpenML has no such data set, or does not answer: {error}") from None
-    except ValueError as error:
-        path.unlink()
-        raise ComesError(f"the answer of OpenML is not JSON: {error}. Try again later.") from None
+        yield
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise ComesError(f"{path} cannot be read: {error}.") from None
+
+
+def read_pml(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
+    """Read a .mat file of partial multi-label learning."""
+    return read_mat(paths[0], options)
+
+
+def read_mulan(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
+    """Read one or two ARFF files and the XML file that names their labels."""
+    *tables, xml = paths
+    parts = [read_arff(path, ReadOptions(xml=xml)) for path in tables]
+    if len(parts) == 1:
+        return parts[0]
+    X = pd.concat([part.X for part in parts], ignore_index=True)
+    return replace(parts[0], X=X, relevant=np.concatenate([part.relevant for part in parts]))
+
+
+def read_voc(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
+    """Read PASCAL VOC: ``ImageSets/Main/CLASS_SPLIT.txt`` and ``JPEGImages``."""
+    lists = [paths[0].with_name(f"{name}_{split}.txt") for name in VOC_CLASSES]
+    form: dict[str, Any] = {"names": ["image", "flag"], "dtype": {"image": str, "flag": float}}
+    tables: list[pd.DataFrame] = []
+    for path in lists:
+        with _reading(path):
+            tables.append(pd.read_csv(path, sep=r"\s+", header=None, **form))
+        if tables[-1].empty or not tables[-1]["image"].equals(tables[0]["image"]):
+            raise ComesError(
+                f"{path} should have lines such as '000005 -1', for the same images as the other "
+                "classes."
+            )
+    flags = np.stack([table["flag"] for table in tables], axis=1)
+    folder = paths[0].parents[2] / "JPEGImages"
+    return _join_voc(flags, [f"{image}.jpg" for image in tables[0]["image"]], folder, options)
+
+
+def read_small_voc(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
+    """Read a copy of VOC that is one table of the flags and a .zip of images."""
+    labels, archive = paths
+    with _reading(labels):
+        table = pd.read_csv(labels)
+    missing = [name for name in ("image", "split", *VOC_CLASSES) if name not in table.columns]
+    if missing:
+        raise ComesError(f"{labels} has no column {missing[0]!r}; it should be VOC's flags.")
+    table = table[table["split"] == split]
+    return _join_voc(table[VOC_CLASSES].to_numpy(), table["image"].tolist(), archive, options)
+
+
+def _join_voc(
+    flags: npt.NDArray[Any], items: list[str], images: Path, options: ReadOptions
+) -> Dataset:
+    """Return the data set of VOC's flags: 1 is there, -1 is not, 0 is difficult to see."""
+    wrong = ~np.isin(flags, (-1, 0, 1))
+    if wrong.any():
+        row, label = np.argwhere(wrong)[0]
+        raise ComesError(
+            f"VOC's flags should be 1, 0 and -1; got {flags[row, label]} for {items[row]} and "
+            f"{VOC_CLASSES[label]}, of the images in {images}."
+        )
+    relevant = np.asarray(flags >= 0 if options.difficult == "relevant" else flags == 1)
+    dataset = Dataset(None, VOC_CLASSES, relevant=relevant, items=items)
+    return join_images(dataset, images, options.skip_broken)
+
+
+def read_cub(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
+    """Read ``CUB_200_2011``; an attribute is relevant where it is present, however certainly."""
+    folder = paths[0].parent
+    names = _read_numbered(folder / "images.txt")
+    places = (folder / "attributes", folder, folder.parent)  # the archive has it beside the folder
+    lists = [place / "attributes.txt" for place in places]
+    attributes = _read_numbered(next((path for path in lists if path.is_file()), lists[-1]))
+    path, n, q = folder / "attributes" / "image_attribute_labels.txt", len(names), len(attributes)
+    with _reading(path):  # some lines have more columns than the five named
+        table = np.loadtxt(path, dtype=np.int64, usecols=(0, 1, 2), ndmin=2)
+    image, attribute, present = table.T
+    is_inside = (image >= 1) & (image <= n) & (attribute >= 1) & (attribute <= q)
+    if len(table) != n * q or not (is_inside & np.isin(present, (0, 1))).all():
+        raise ComesError(
+            f"{path} should have a line 'image attribute 0|1 certainty time' for each of {n} images"
+            f" and {q} attributes; it has {len(table)} lines."
+        )
+    relevant = np.zeros((n, q), dtype=bool)
+    relevant[image - 1, attribute - 1] = present == 1
+    dataset = Dataset(None, attributes, relevant=relevant, items=names)
+    if split:
+        is_training = _read_numbered(folder / "train_test_split.txt")
+        if len(is_training) != n:
+            raise ComesError(f"train_test_split.txt has {len(is_training)} lines for {n} images.")
+        wanted = "1" if split == "train" else "0"
+        dataset = dataset.take([flag == wanted for flag in is_training])
+    return join_images(dataset, folder / "images", options.skip_broken)
+
+
+def _read_numbered(path: Path) -> list[str]:
+    """Return the names in lines "1 NAME", which are numbered from 1."""
+    with _reading(path):
+        lines = [line.split(maxsplit=1) for line in path.read_text(encoding="utf-8").splitlines()]
+    for number, words in enumerate(lines, start=1):
+        if len(words) != 2 or words[0] != str(number):
+            raise ComesError(f"{path}: line {number} should be '{number} NAME'; got {words}.")
+    return [name.strip() for _, name in lines]
+
+
+def read_coco(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
+    """Read the annotations of COCO 2014, in their folder or archive, and its images."""
+    annotations, images = paths
+    with _reading(annotations):
+        if annotations.suffix == ".zip":
+            with zipfile.ZipFile(annotations) as archive:
+                content = json.loads(archive.read(f"annotations/instances_{split}2014.json"))
+        else:
+            content = json.loads(annotations.read_bytes())
+    dataset = coco_dataset(content, annotations, options)
+    return join_images(dataset, images, options.skip_broken)
+
+
+def read_go_emotions(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
+    """Read GoEmotions: lines ``text<tab>4,27<tab>id``, and ``labels.txt`` with names of labels."""
+    *tables, names = paths
+    with _reading(names):
+        label_names = names.read_text(encoding="utf-8").split()
+    form: dict[str, Any] = {"sep": "\t", "header": None, "names": ["text", "labels", "id"]}
+    parts, relevant = [], []
+    for path in tables:
+        with _reading(path):
+            part = pd.read_csv(
+                path, dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE, **form
+            )
+        parts.append(part)
+        relevant.append(np.zeros((len(part), len(label_names)), dtype=bool))
+        for row, cell in enumerate(part["labels"]):
+            numbers = [int(n) if n.strip().isdecimal() else -1 for n in cell.split(",")]
+            if min(numbers) < 0 or max(numbers) >= len(label_names):
+                raise ComesError(
+                    f"{path}: line {row + 1} should be a text, numbers of labels below "
+                    f"{len(label_names)} such as '4,27', and an id, with tabs between them; got "
+                    f"{cell!r} for the numbers."
+                )
+            relevant[-1][row, numbers] = True
+    table = pd.concat(parts, ignore_index=True)
+    items = table["id"].tolist()
+    return Dataset(table[["text"]], label_names, relevant=np.concatenate(relevant), items=items)
+
+
+def read_tox21(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
+    """Read a table of molecules and assays, with Morgan fingerprints as features.
+
+    A column ``smiles`` has the molecules, ``mol_id`` their names; every other column is an assay: 1
+    active (yes), 0 inactive (no), nothing where it was not run (not asked). Molecules that rdkit
+    cannot read are left out, with a warning.
+    """
+    path = paths[0]
+    with _reading(path):
+        table = pd.read_csv(path, dtype={"smiles": str, "mol_id": str})
+    if "smiles" not in table.columns:
+        raise ComesError(
+            f"{path} should have a column 'smiles' with the molecules, and one for each assay; "
+            f"got {listed([str(name) for name in table.columns])}."
+        )
+    results = table.drop(columns=["smiles", "mol_id"], errors="ignore")
+    values = results.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
+    wrong = ~np.isin(values, (0, 1)) & results.notna().to_numpy()
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ComesError(
+            f"{path}: assay {results.columns[column]!r} should be 1 (active), 0 (inactive) or empty"
+            f" (not tested); got {results.iat[row, column]!r} at row {row}."
+        )
+    codes = np.where(values == 1, State.YES, np.where(values == 0, State.NO, State.NOT_ASKED))
+    X, is_read = None, np.ones(len(table), dtype=bool)
+    if not options.has_labels_alone:
+        X, is_read = morgan_fingerprints(table["smiles"].fillna("").tolist())
+    if not is_read.all():
+        unread = table.loc[~is_read, "smiles"].astype(str).tolist()
+        warn_user(
+            f"{len(unread)} of {len(table)} molecules cannot be read and are left out: "
+            f"{listed(unread, 3)}."
+        )
+    names = table.get("mol_id", pd.Series(index=table.index, dtype=str))
+    items = names.tolist() if names.notna().all() and names.is_unique else None
+    assays = [str(name) for name in results.columns]
+    dataset = Dataset(None, assays, answers=Answers.from_codes(codes), items=items).take(is_read)
+    return replace(dataset, X=X)
+
+
+def morgan_fingerprints(smiles: Sequence[str]) -> tuple[Any, npt.NDArray[np.bool_]]:
+    """Return a CSR matrix of 1024 bits for each readable molecule, and which are readable.
+
+    They are computed once, and kept in the cache by the hash of the molecules.
+    """
+    recipe = json.dumps(["morgan", RADIUS, BITS, list(smiles)])
+    kept = cache_folder() / "features" / f"{hashlib.sha256(recipe.encode()).hexdigest()[:32]}.npz"
+    try:
+        with kept.open("rb") as file, np.load(file) as stored:
+            packed, readable = stored["bits"], stored["readable"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        packed, readable = _compute_fingerprints(smiles)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with replacing_file(kept) as temporary, temporary.open("wb") as target:
+            np.savez_compressed(target, bits=packed, readable=readable)
+    bits = np.unpackbits(packed[readable], axis=1, count=BITS)
+    return sparse.csr_matrix(bits, dtype=np.float32), readable
+
+
+def _compute_fingerprints(
+    smiles: Sequence[str],
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    """Return the bits of each molecule, packed, and which molecules can be read."""
+    try:
+        from rdkit import Chem, rdBase
+        from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
+    except ImportError:
+        raise ComesError(
+            "fingerprints of molecules need rdkit; it is not installed. Do pip install "
+            "'comes[chem]', or name a file of features (--features)."
+        ) from None
+    generator = GetMorganGenerator(radius=RADIUS, fpSize=BITS)
+    packed = np.zeros((len(smiles), BITS // 8), dtype=np.uint8)
+    readable = np.zeros(len(smiles), dtype=bool)
+    with rdBase.BlockLogs(), progress_bar(len(smiles), "fingerprints") as advance:
+        for row, text in enumerate(smiles):
+            molecule = Chem.MolFromSmiles(text) if text else None
+            if molecule is not None:
+                packed[row] = np.packbits(generator.GetFingerprintAsNumPy(molecule))
+                readable[row] = True
+            advance()
+    return packed, readable
+
+
+# By the name that catalogue.toml gives them; they take the paths of the files of a split, its name
+# and the options.
+READERS: Mapping[str, Callable[[Sequence[Path], str, ReadOptions], Dataset]] = {
+    "coco": read_coco,
+    "cub": read_cub,
+    "go_emotions": read_go_emotions,
+    "mulan": read_mulan,
+    "pml": read_pml,
+    "small_voc": read_small_voc,
+    "tox21": read_tox21,
+    "voc": read_voc,
+}
 
 
 def make_scenes(split: Literal["train", "test"] = "train", n: int = 5000, seed: int = 0) -> Dataset:

@@ -22,7 +22,7 @@ from comes.datasets.images import Images
 from comes.datasets.indicators import Marks, answers_of_marks, count_marks, fill_marks
 from comes.datasets.options import LabelsAre
 from comes.errors import ComesError, counted, listed
-from comes.tables import needs_encoding
+from comes.tables.columns import needs_encoding
 
 
 class ColumnRole(NamedTuple):
@@ -358,14 +358,12 @@ def check_none_excluded(
 
 def check_item_names(items: Sequence[str], first_row: int = 0) -> None:
     """Raise if the name of an item occurs more than once."""
-    seen: set[str] = set()
-    for row, name in enumerate(items, first_row):
-        if name in seen:
-            raise ComesError(
-                f"the names of items must differ; {name!r} occurs again at row {row}. Keep one "
-                "row per item."
-            )
-        seen.add(name)
+    if len(set(items)) < len(items):
+        row = int(pd.Series(items).duplicated().to_numpy().argmax())
+        raise ComesError(
+            f"the names of items must differ; {items[row]!r} occurs again at row "
+            f"{row + first_row}. Keep one row per item."
+        )
 
 
 def _describe_answers(answers: Answers) -> str:

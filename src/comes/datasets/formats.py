@@ -15,12 +15,12 @@ from comes.datasets.indicators import count_marks
 from comes.datasets.labels import named_labels
 from comes.datasets.matrices import (
     read_arff,
+    read_libsvm,
+    read_mat,
     read_npz,
     read_npz_features,
-    read_pml_mat,
-    read_svmlight,
+    write_mat,
     write_npz,
-    write_pml_mat,
 )
 from comes.datasets.options import ReadOptions
 from comes.datasets.table import TABLE_ENDINGS, find_ending
@@ -117,7 +117,7 @@ TABLE = Format(
     "what the columns say",
 )
 LIBSVM = Format(
-    read_svmlight,
+    read_libsvm,
     ("label_names", "n_features"),
     about="LIBSVM multi-label, `1,3 5:0.2`, features counted from 1; or from 0 after a first line "
     "`n d q`, as in the extreme classification repository",
@@ -136,8 +136,8 @@ FORMATS: Mapping[str, Format] = {
         "what the arrays are called",
     ),
     ".mat": Format(
-        read_pml_mat,
-        writers={"wide": (write_pml_mat, (FEATURES, CANDIDATES, RELEVANT, ASKED, TICKED, CHOSEN))},
+        read_mat,
+        writers={"wide": (write_mat, (FEATURES, CANDIDATES, RELEVANT, ASKED, TICKED, CHOSEN))},
         about="partial multi-label learning: `data`, `target`, `partial_labels` (or "
         "`candidate_labels`, `partial_target`; or ours, as in .npz), as (q, n) or (n, q), 0/1 or "
         "-1/1, dense or sparse, also version 7.3",

@@ -5,11 +5,11 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import Any, overload
+from typing import Any
 from warnings import warn
 
 import numpy as np
@@ -28,13 +28,7 @@ HEIC = "HEIF"  # what Pillow then calls the format
 
 
 def import_pillow() -> Any:
-    """Return the module that opens images; HEIC too, where pillow-heif is installed.
-
-    Examples
-    --------
-    >>> import_pillow().new("RGB", (5, 4)).size
-    (5, 4)
-    """
+    """Return the module that opens images; HEIC too, where pillow-heif is installed."""
     try:
         from PIL import Image
     except ImportError:
@@ -75,8 +69,7 @@ class Images:
         if isinstance(source, (str, Path)):
             source = [Path(source)] * len(self.names)
         self.sources = list(source)
-        self._archives: dict[Path, zipfile.ZipFile] = {}
-        self._owner = -1
+        self._archives: dict[tuple[int, Path], zipfile.ZipFile] = {}
 
     @property
     def shape(self) -> tuple[int]:
@@ -86,23 +79,14 @@ class Images:
     def __len__(self) -> int:
         return len(self.names)
 
-    @overload
-    def __getitem__(self, rows: int) -> npt.NDArray[np.uint8]: ...
-    @overload
-    def __getitem__(self, rows: slice | Sequence[int] | npt.NDArray[Any]) -> "Images": ...
     def __getitem__(self, rows: Any) -> Any:
         if not isinstance(rows, (int, np.integer)):
             index = np.arange(len(self))[rows if isinstance(rows, slice) else np.asarray(rows)]
-            sources = [self.sources[row] for row in index]
-            return Images(sources, [self.names[row] for row in index])
+            return Images([self.sources[i] for i in index], [self.names[i] for i in index])
         return self.read_reduced(int(rows), None)
 
     def read_reduced(self, row: int, least: int | None) -> npt.NDArray[np.uint8]:
-        """Return an image; a large JPEG smaller, but no side shorter than ``least``.
-
-        It is decoded at a half, a quarter or an eighth of its size, which takes a fraction of the
-        time and memory.
-        """
+        """Return an image; a JPEG at a half to an eighth, which is faster, no side under least."""
         Image = import_pillow()
         try:
             with Image.open(io.BytesIO(self.read_bytes(row))) as image:
@@ -118,11 +102,10 @@ class Images:
         try:
             if not _is_zip(source):
                 return (source / name).read_bytes()
-            if self._owner != os.getpid():  # a forked handle shares its position
-                self._archives, self._owner = {}, os.getpid()
-            if source not in self._archives:
-                self._archives[source] = zipfile.ZipFile(source)
-            return self._archives[source].read(name)
+            key = os.getpid(), source  # a forked handle would share its position
+            if key not in self._archives:
+                self._archives[key] = zipfile.ZipFile(source)
+            return self._archives[key].read(name)
         except (OSError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
             raise _make_error(name, f"in {source.name}: {error}") from None
 
@@ -143,14 +126,8 @@ class Images:
                 state = stat.st_mtime_ns, stat.st_size
             yield repr((name, state)).encode()
 
-    @staticmethod
-    def joined(parts: Sequence["Images"]) -> "Images":
-        """Return the images of several, one after the other."""
-        sources = [source for part in parts for source in part.sources]
-        return Images(sources, [name for part in parts for name in part.names])
-
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_archives": {}, "_owner": -1}
+        return {**self.__dict__, "_archives": {}}
 
 
 def _make_error(name: str, reason: str) -> ComesError:
@@ -210,8 +187,10 @@ def open_images(
     _check_inside(names)
     if _is_zip(source):
         members = _list_members(source)
-        folder = _find_only_folder(members, names)
-        names = [folder + name for name in names]
+        tops = {member.partition("/")[0] if "/" in member else "" for member in members}
+        folder = f"{tops.pop()}/" if len(tops) == 1 else "/"
+        if folder != "/" and not any(name.startswith(folder) for name in names):
+            names = [folder + name for name in names]  # the archive of a folder
         is_there = [name in members for name in names]
     elif os.path.isdir(source):
         is_there = [os.path.isfile(source / name) for name in names]
@@ -236,18 +215,7 @@ def open_images(
 
 
 def image_names(source: Path) -> list[str]:
-    """Return the names of all pictures in a folder and the folders in it, or in a .zip archive.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> (folder / "2024").mkdir()
-    >>> for name in ("b.png", "2024/a.jpg", "notes.txt"):
-    ...     (folder / name).touch()
-    >>> image_names(folder)
-    ['2024/a.jpg', 'b.png']
-    """
+    """Return the names of all pictures in a folder and the folders in it, or in a .zip archive."""
     if _is_zip(source):
         names = list(_list_members(source))
     else:
@@ -276,17 +244,17 @@ def find_broken(images: Images) -> list[int]:
 
     def is_broken(row: int) -> bool:
         try:
-            return images[row].size == 0
+            return bool(images[row].size == 0)
         except ComesError:
             return True
 
     broken = []
     bar = progress_bar(len(images), "opening images")
     with ThreadPoolExecutor(os.cpu_count()) as pool, bar as advance:
-        for row, found in enumerate(pool.map(is_broken, range(len(images)))):
-            if found:
-                broken.append(row)
+        for row, cannot_be_read in enumerate(pool.map(is_broken, range(len(images)))):
             advance()
+            if cannot_be_read:
+                broken.append(row)
     return broken
 
 
@@ -306,13 +274,6 @@ def _list_members(source: Path) -> dict[str, tuple[int, int]]:
         for member in members
         if not member.filename.startswith("__MACOSX/") and not member.filename.endswith(".DS_Store")
     }
-
-
-def _find_only_folder(members: Iterable[str], names: Sequence[str]) -> str:
-    """Return the one folder that an archive of a folder consists of, unless names include it."""
-    folders = {member.partition("/")[0] if "/" in member else "" for member in members}
-    folder = f"{folders.pop()}/" if len(folders) == 1 else "/"
-    return "" if folder == "/" or any(name.startswith(folder) for name in names) else folder
 
 
 def _check_inside(names: Sequence[str]) -> None:

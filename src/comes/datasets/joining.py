@@ -13,6 +13,7 @@ from comes.answers import Answers, LongAnswers
 from comes.datasets.dataset import Dataset, check_item_names, take_rows
 from comes.datasets.images import Images, open_images
 from comes.errors import ComesError, listed
+from comes.tables.columns import match_by_name
 
 
 def join_features(dataset: Dataset, X: Any, items: Sequence[str] | None) -> Dataset:
@@ -35,18 +36,14 @@ def join_features(dataset: Dataset, X: Any, items: Sequence[str] | None) -> Data
             "array 'items' in .npz)."
         )
     check_item_names(items)
-    place = {name: row for row, name in enumerate(items)}
-    missing = [name for name in dataset.items if name not in place]
+    rows = pd.Index(items).get_indexer(pd.Index(dataset.items))
+    missing = [name for name, row in zip(dataset.items, rows, strict=True) if row < 0]
     if missing:
         raise ComesError(
             f"{len(missing)} items have labels and no features (first: {missing[0]!r}). Add them "
             "to the file of features, or leave them out of the labels."
         )
-    return replace(
-        dataset,
-        X=take_rows(X, [place[name] for name in dataset.items]),
-        n_left_out=len(items) - len(dataset),
-    )
+    return replace(dataset, X=take_rows(X, rows), n_left_out=len(items) - len(dataset))
 
 
 def join_rows(first: Dataset, second: Dataset) -> Dataset:
@@ -108,10 +105,8 @@ def _stack_rows(first: Any, second: Any) -> Any:
     if first is None or second is None:
         return None
     if isinstance(first, Images):
-        return type(first).joined([first, second])
+        return Images(first.sources + second.sources, first.names + second.names)
     if isinstance(first, pd.DataFrame) and isinstance(second, pd.DataFrame):
-        from comes.tables import match_by_name  # brings scikit-learn
-
         return pd.concat([first, match_by_name(second, list(first.columns))], ignore_index=True)
     if sparse.issparse(first) or sparse.issparse(second):
         return sparse.vstack([first, second], "csr")

@@ -15,7 +15,8 @@ import contextlib
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -78,16 +79,6 @@ MOST_WORDS = 20  # different words that may be answers
 FORMS = "Write .npz, or the form 'names' or 'long' (--form)."
 
 
-class LabelForm(NamedTuple):
-    """How the cells of a table say what the labels are."""
-
-    in_words: bool  # no, yes, maybe and nothing, in a column for each label
-    by_name: bool  # names of labels, in one column or in those called no, yes and maybe
-    truth_by_name: bool
-    separator: str | None  # of names of labels
-    truth_separator: str | None
-
-
 class Labels(NamedTuple):
     """What a table says about labels."""
 
@@ -96,22 +87,111 @@ class Labels(NamedTuple):
     names: list[str]
 
 
-def find_form(frame: pd.DataFrame, roles: Roles, options: ReadOptions) -> LabelForm:
-    """Return the form of the labels in a table, from the options or from its cells."""
-    labels, truth = frame[roles.labels], frame[roles.truth]
-    in_words = bool(roles.labels) and (roles.in_words or _are_answers(labels))
-    by_name = roles.are_state_sets or (_are_names(labels, INDICATORS) and not in_words)
-    truth_by_name = _are_names(truth, TRUTHS)
-    if options.separator is not None:
-        named = [labels] * by_name + [truth] * truth_by_name
-        check_separator(options.separator, [cells[c] for cells in named for c in cells])
-    separators = (
-        (options.separator or find_separator([cells[c] for c in cells], options.label_names))
-        if is_names
-        else None
-        for cells, is_names in ((labels, by_name), (truth, truth_by_name))
-    )
-    return LabelForm(in_words, by_name, truth_by_name, *separators)
+@dataclass(frozen=True)
+class LabelReader:
+    """Reads the label columns of a table in the form that its cells, or its first block, have."""
+
+    roles: Roles
+    options: ReadOptions = field(repr=False)
+    in_words: bool  # no, yes, maybe and nothing, in a column for each label
+    by_name: bool  # names of labels, in one column or in those called no, yes and maybe
+    truth_by_name: bool
+    separator: str | None  # of names of labels
+    truth_separator: str | None
+
+    @classmethod
+    def find(cls, frame: pd.DataFrame, roles: Roles, options: ReadOptions) -> Self:
+        """Find the form of the labels, from the options or from the cells."""
+        labels, truth = frame[roles.labels], frame[roles.truth]
+        in_words = bool(roles.labels) and (roles.in_words or _are_answers(labels))
+        by_name = roles.are_state_sets or (_are_names(labels, INDICATORS) and not in_words)
+        truth_by_name = _are_names(truth, TRUTHS)
+        if options.separator is not None:
+            named = [labels] * by_name + [truth] * truth_by_name
+            check_separator(options.separator, [cells[c] for cells in named for c in cells])
+        separators = (
+            (options.separator or find_separator([cells[c] for c in cells], options.label_names))
+            if is_names
+            else None
+            for cells, is_names in ((labels, by_name), (truth, truth_by_name))
+        )
+        return cls(roles, options, in_words, by_name, truth_by_name, *separators)
+
+    @property
+    def names_columns(self) -> list[str]:
+        """The columns that hold names of labels."""
+        return [*self.roles.labels * self.by_name, *self.roles.truth * self.truth_by_name]
+
+    def list_names(self, frame: pd.DataFrame) -> set[str]:
+        """Return every label name in the columns of names."""
+        return {
+            name
+            for column in self.names_columns
+            for row in _names_of_cells(
+                frame[column],
+                True,
+                self.separator if column in self.roles.labels else self.truth_separator,
+            )
+            for name in row
+        }
+
+    def read(self, frame: pd.DataFrame) -> Labels:
+        """Return what the columns say about labels."""
+        roles, names = self.roles, self.options.label_names
+        if names is None and self.by_name and self.truth_by_name:  # names of either are labels
+            names = sorted(self.list_names(frame))
+        answers = truth = None
+        if roles.labels:
+            answers = self._read_answers(frame[roles.labels], names)
+            names = answers.label_names
+        if roles.truth:
+            cells = frame[roles.truth]
+            if self.truth_by_name:
+                sets = _names_of_cells(cells.iloc[:, 0], False, self.truth_separator, is_truth=True)
+                truth, names = marks_of_sets(sets, names)
+            else:
+                truth, names = _order_labels(_read_indicators(cells, TRUTHS, True), cells, names)
+        return Labels(answers, truth, list(names or ()))
+
+    def _read_answers(self, cells: pd.DataFrame, names: Sequence[str] | None) -> Answers:
+        """Return what the columns of labels say, with the names of the labels."""
+        labels_are = self.roles.labels_are
+        if (self.in_words or self.roles.are_state_sets) and labels_are != "candidates":
+            raise ComesError(
+                "the labels are answers, and 'no' excludes a label; leave out labels_are "
+                f"(--{labels_are}), or say what the words mean (words; --answers)."
+            )
+        if self.in_words:
+            # With our prefix a pair without an answer was not asked, even if all answers are no.
+            is_ours = all(name.startswith(ANSWER) for name in cells.columns)
+            codes, names = _order_labels(read_states(cells, self.options.words), cells, names)
+            return Answers.from_codes(codes, "answers" if is_ours else find_kind(codes), names)
+        if self.roles.are_state_sets:
+            return _read_state_sets(cells, names, self.separator)
+        if self.by_name:
+            empty_is_none = labels_are != "candidates"
+            sets = _names_of_cells(cells.iloc[:, 0], empty_is_none, self.separator)
+            marked, names = marks_of_sets(sets, names)
+        else:
+            is_complete = labels_are != "positives"  # an empty cell is not ticked
+            marked = _read_indicators(cells, INDICATORS, is_complete)
+            marked, names = _order_labels(marked, cells, names)
+        return answers_of_marks(marked, labels_are, names)
+
+    def warn(self, labels: Labels) -> None:
+        """Warn of answers that are all yes, and of names that are nearly the same."""
+        if labels.answers is not None:
+            warn_of_ticks(labels.answers)
+        if self.options.label_names is not None or not self.names_columns:
+            return
+        is_similar = find_similar(labels.names)
+        similar = [name for name, hit in zip(labels.names, is_similar, strict=True) if hit]
+        if similar:
+            warn_user(
+                f"{len(similar)} labels differ from another in case or blanks alone: "
+                f"{listed(sorted(similar, key=str.casefold))}. They are learned as different "
+                "labels. If they are the same, correct the file."
+            )
 
 
 def _are_answers(cells: pd.DataFrame) -> bool:
@@ -131,79 +211,12 @@ def _are_names(cells: pd.DataFrame, words: Mapping[str, int]) -> bool:
     """
     if cells.shape[1] != 1:
         return False
-    texts = {text.strip().lower() for text in cells.iloc[:, 0].dropna().map(as_name).unique()} - {
-        ""
-    }
-    return cells.columns[0] in NAMES_COLUMNS or not texts or not texts <= set(words)
-
-
-def as_name(cell: Any) -> str:
-    """Return a cell as text; a list, too."""
-    return str(cell) if isinstance(cell, (list, tuple, np.ndarray, dict)) else as_text(cell)
-
-
-def list_names(frame: pd.DataFrame, roles: Roles, form: LabelForm) -> set[str]:
-    """Return every label name in the columns of names."""
-    names: set[str] = set()
-    for columns, is_names, separator in (
-        (roles.labels, form.by_name, form.separator),
-        (roles.truth, form.truth_by_name, form.truth_separator),
-    ):
-        for column in columns if is_names else ():
-            names.update(n for row in _names_of_cells(frame[column], True, separator) for n in row)
-    return names
-
-
-def read_label_cells(
-    frame: pd.DataFrame, roles: Roles, options: ReadOptions, form: LabelForm
-) -> Labels:
-    """Return what the columns say about labels."""
-    names = None if options.label_names is None else list(options.label_names)
-    if names is None and form.by_name and form.truth_by_name:  # names of either are labels
-        names = sorted(list_names(frame, roles, form))
-    answers = truth = None
-    if roles.labels:
-        answers = _read_answers(frame[roles.labels], names, roles, options, form)
-        names = answers.label_names
-    if roles.truth:
-        cells = frame[roles.truth]
-        if form.truth_by_name:
-            sets = _names_of_cells(cells.iloc[:, 0], False, form.truth_separator, is_truth=True)
-            truth, names = marks_of_sets(sets, names)
-        else:
-            truth, names = _order_labels(_read_indicators(cells, TRUTHS, True), cells, names)
-    return Labels(answers, truth, names or [])
-
-
-def _read_answers(
-    cells: pd.DataFrame,
-    names: list[str] | None,
-    roles: Roles,
-    options: ReadOptions,
-    form: LabelForm,
-) -> Answers:
-    """Return what the columns of labels say, with the names of the labels."""
-    if (form.in_words or roles.are_state_sets) and roles.labels_are != "candidates":
-        raise ComesError(
-            "the labels are answers, and 'no' excludes a label; leave out labels_are "
-            f"(--{roles.labels_are}), or say what the words mean (words; --answers)."
-        )
-    if form.in_words:
-        # With our prefix a pair without an answer was not asked, even if all answers are no.
-        is_ours = all(name.startswith(ANSWER) for name in cells.columns)
-        codes, names = _order_labels(read_states(cells, options.words), cells, names)
-        return Answers.from_codes(codes, "answers" if is_ours else find_kind(codes), names)
-    if roles.are_state_sets:
-        return _read_state_sets(cells, names, form.separator)
-    is_possible = roles.labels_are == "candidates"
-    if form.by_name:
-        sets = _names_of_cells(cells.iloc[:, 0], not is_possible, form.separator)
-        marked, names = marks_of_sets(sets, names)
-    else:
-        is_complete = roles.labels_are != "positives"  # an empty cell is not ticked
-        marked = _read_indicators(cells, INDICATORS, is_complete)
-        marked, names = _order_labels(marked, cells, names)
-    return answers_of_marks(marked, roles.labels_are, names)
+    column = cells.iloc[:, 0].dropna()
+    has_lists = any(isinstance(cell, (list, tuple, np.ndarray, dict)) for cell in column)
+    if has_lists or column.name in NAMES_COLUMNS:
+        return True
+    texts = {as_text(cell).strip().lower() for cell in column.unique()} - {""}
+    return not texts or not texts <= set(words)
 
 
 def _read_state_sets(
@@ -390,22 +403,6 @@ def _read_name_list(cell: Any, row: int) -> list[str]:
     if "" in names or not all(isinstance(name, (str, int, float, np.integer)) for name in cell):
         raise ComesError(f"row {row} has a list of something other than names: {cell!r}.")
     return names
-
-
-def warn_of_labels(labels: Labels, options: ReadOptions, form: LabelForm) -> None:
-    """Warn of answers that are all yes, and of names that are nearly the same."""
-    if labels.answers is not None:
-        warn_of_ticks(labels.answers)
-    if options.label_names is None and (form.by_name or form.truth_by_name):
-        similar = [
-            n for n, hit in zip(labels.names, find_similar(labels.names), strict=True) if hit
-        ]
-        if similar:
-            warn_user(
-                f"{len(similar)} labels differ from another in case or blanks alone: "
-                f"{listed(sorted(similar, key=str.casefold))}. They are learned as different "
-                "labels. If they are the same, correct the file."
-            )
 
 
 def warn_of_ticks(answers: Answers) -> None:

@@ -1,31 +1,4 @@
-"""Data sets as matrices: .npz, .mat, LIBSVM and ARFF files.
-
-**.npz** holds all of a data set, as arrays by name: ``X`` (n, d), or ``X_data``, ``X_indices``,
-``X_indptr``, ``X_shape`` of a CSR matrix; ``feature_names`` (d,); ``label_names`` (q,); ``items``
-(n,). Of labels, (n, q): the truth, ``relevant``, and one of ``candidates``, ``complementary``,
-``positives``, or answers: ``no``, ``yes`` and ``maybe``, ``chosen`` where a model chose the
-question, and who said what, one element per answer: ``said_row``, ``said_label``, ``said_person``,
-``said_code`` (a `State`), and the names ``said_people``. Beside candidates, ``asked`` says where
-somebody answered. Labels of some kind are needed, the rest is optional. Since format 2, which an
-array ``format`` says, labels may be sparse: ``states`` is a CSR matrix of `State` numbers beside
-``kind``, what a pair without an answer means, and ``relevant`` one of ones; either is stored in
-four parts, as X is. A file without sparse labels says no format.
-
-**.mat** is the form of partial multi-label learning: ``data`` (n, d); ``target``, the truth;
-``partial_labels``, ``candidate_labels`` or ``partial_target``, the candidates. Labels are usually
-(q, n), sometimes (n, q), and 0/1 or -1/+1; anything may be dense or sparse. Instead of candidates
-we write ``no``, ``yes``, ``maybe`` and ``chosen``, or ``positives``. Files of MATLAB 7.3 are HDF5,
-with every matrix transposed.
-
-**LIBSVM** has lines ``1,3 5:0.2 9:1``: the true labels of a row, named by their numbers, then its
-non-zeros, features counted from 1. Files of the extreme classification repository are the same
-after a first line ``n d q``, with features counted from 0.
-
-**ARFF** is Mulan's, with the labels named in an XML file beside it, or MEKA's, with the number of
-labels in the relation, ``@relation 'name: -C 6'``: the first six attributes, or with ``-C -6`` the
-last six. Rows may be dense or sparse. A nominal attribute of numbers is a number; one of two words
-is 0 for the first and 1 for the second; one of more words becomes a 0/1 column per word.
-"""
+"""Data sets as matrices: .npz, .mat, LIBSVM and ARFF files; docs/reference/formats.md has more."""
 
 import io
 import math
@@ -35,11 +8,10 @@ from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
-from xml.parsers import expat
+from typing import Any, get_args
+from xml.etree import ElementTree
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 from scipy.io import loadmat, savemat, whosmat
@@ -62,241 +34,197 @@ from comes.datasets.table import as_text, find_columns
 from comes.errors import ComesError, listed
 from comes.files import expanded, replacing_file
 
-Floats = npt.NDArray[np.float64]
+# What matrices of labels, (n, q), are called in .npz and .mat files; "target" is "relevant".
+CANDIDATES = ("candidates", "partial_labels", "candidate_labels", "partial_target")
+KINDS = (*CANDIDATES, "complementary", "positives", "no", "states")  # a file has one of them
+ANSWERS = ("no", "yes", "maybe", "chosen")
 
 NPZ_FORMAT = 2  # the newest that is read
-SPARSE_PARTS = ("data", "indices", "indptr", "shape")
-CSR_PARTS = tuple(f"X_{part}" for part in SPARSE_PARTS)
-SAID_PARTS = ("said_row", "said_label", "said_person", "said_code", "said_people")
+CSR_PARTS = ("data", "indices", "indptr", "shape")
+NPZ_NAMES = ("label_names", "feature_names", "items", "said_people")
+PEOPLE_PARTS = ("said_row", "said_label", "said_person", "said_code")  # an element per answer
 
-ANSWERS = ("no", "yes", "maybe", "chosen")
-CANDIDATES = ("candidates", "partial_labels", "candidate_labels", "partial_target")
-MAT_VARIABLES = ("data", "target", "positives", *ANSWERS, *CANDIDATES[1:], "label_names")
+MAT_LABELS = ("target", *CANDIDATES[1:], "positives", *ANSWERS)
+MAT_VARIABLES = ("data", *MAT_LABELS, "label_names")
 SPARSE_BELOW = 0.1  # the share of non-zeros below which features that are stored dense become CSR
 HDF5_START = b"\x89HDF\r\n\x1a\n"
 
-
-def compact(X: Any) -> Any:
-    """Return a sparse matrix in float32 if that loses nothing, as with counts."""
-    with np.errstate(over="ignore"):
-        small = X.astype(np.float32)
-    return small if (small.data == X.data).all() else X.astype(np.float64)
+# By the name of an attribute: a type in capitals, or the list of nominal values.
+AttributeKinds = Mapping[str, Any]
+ARFF_SPARSE = re.compile(r"^[ \t]*@data.*(\n[ \t]*(%.*)?)*\n[ \t]*\{", re.IGNORECASE | re.MULTILINE)
 
 
 def read_npz(path: Path, _: ReadOptions) -> Dataset:
     """Read a data set from an .npz file; the names of its arrays say what they are."""
-    arrays = _load_arrays(path)
-    if int(np.asarray(arrays.get("format", 1)).ravel()[0]) > NPZ_FORMAT:
+    arrays = _load_npz(path)
+    if np.max(arrays.get("format", 1)) > NPZ_FORMAT:
         raise ComesError(
             f"{path.name} has format {arrays['format']}; this version of comes reads up to "
             f"{NPZ_FORMAT}. Update comes."
         )
-    answers: Answers | None
-    relevant: Any = as_relevant(arrays["relevant"]) if "relevant" in arrays else None
-    if "relevant_shape" in arrays:
-        relevant = _npz_sparse(arrays, "relevant", path).astype(bool)
-    if "states_shape" in arrays:
-        kind = str(arrays.get("kind", ""))
-        if kind not in get_args(Kind):
-            raise ComesError(f"{path.name} must say the kind of its answers; got {kind!r}.")
-        answers = Answers.from_codes(_npz_sparse(arrays, "states", path), cast(Kind, kind))
-    else:
-        answers = _answers_of(arrays, path)
-        if answers is not None and any(name in arrays for name in SAID_PARTS):
-            answers = _add_annotations(answers, arrays, path)
-    if answers is None and relevant is None:
-        raise ComesError(
-            f"{path.name} needs an array 'candidates', 'complementary', 'no', 'positives' or "
-            f"'relevant'; it has {', '.join(arrays) or 'none'}."
-        )
-    labels = relevant if answers is None else answers
-    names = _npz_names(arrays, "label_names", path) or [str(j) for j in range(labels.shape[1])]
-    parts: dict[str, Any] = {"answers": answers}
-    if "asked" in arrays:
-        parts["asked"] = as_indicators(arrays["asked"], "asked")
-        if answers is not None and answers.kind == "candidates":
-            parts["candidates"] = parts.pop("answers").candidates
-    has_features = any(part in arrays for part in ("X", *CSR_PARTS))
-    return Dataset(
-        _npz_features(arrays, path) if has_features else None,
-        names,
-        relevant=relevant,
-        items=_npz_names(arrays, "items", path),
-        from_complementary="complementary" in arrays or "are_complementary" in arrays,
-        **parts,
-    )
+    return _make_dataset(arrays.get("X"), arrays, path)
 
 
 def read_npz_features(path: Path, _: ReadOptions) -> tuple[Any, list[str] | None]:
     """Read the features of an .npz file and the names of its items; labels are not needed."""
-    arrays = _load_arrays(path)
-    return _npz_features(arrays, path), _npz_names(arrays, "items", path)
+    arrays = _load_npz(path)
+    if "X" not in arrays:
+        raise ComesError(f"{path.name} needs an array 'X'; it has {', '.join(arrays) or 'none'}.")
+    return arrays["X"], arrays.get("items")
 
 
-def _load_arrays(path: Path) -> dict[str, Any]:
+def _load_npz(path: Path) -> dict[str, Any]:
+    """Return the arrays by name: names as lists of text, the parts of a CSR matrix as a matrix."""
     wanted = "arrays of numbers and text are wanted, as numpy.savez writes them"
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = dict(archive)
+            arrays: dict[str, Any] = dict(archive)
     except Exception as error:  # a damaged file makes numpy raise almost anything
         is_pickled = "allow_pickle" in str(error)
         reason = "it is no zip archive, or has pickled objects" if is_pickled else str(error)
         raise ComesError(f"{path.name} cannot be read as npz ({reason}); {wanted}.") from None
     for name, values in arrays.items():
-        if not isinstance(values, np.ndarray):
-            raise ComesError(f"{name!r} in {path.name} is not an array; {wanted}.")
-    return arrays
-
-
-def _answers_of(masks: Mapping[str, Any], path: Path) -> Answers | None:
-    """Return the answers that matrices (n, q) hold, by their names; None if they hold none."""
-    kinds = [name for name in (*CANDIDATES, "complementary", "positives", "no") if name in masks]
-    if len(kinds) > 1:
-        raise ComesError(f"{path.name} has both {kinds[0]!r} and {kinds[1]!r}; keep one of them.")
-    if "no" not in masks and any(name in masks for name in ("yes", "maybe")):
-        raise ComesError(
-            f"{path.name} has answers without an array 'no'; where only yes can be said, call "
-            "it 'positives'."
-        )
-    if not kinds:
-        return None
-    if "no" in masks:
-        return Answers(**{name: masks[name] for name in ANSWERS if name in masks})
-    values = masks[kinds[0]]
-    if "positives" in masks:
-        return Answers.from_positives(values)
-    return Answers.from_candidates(
-        from_complementary(values) if "complementary" in masks else values
-    )
-
-
-def _add_annotations(answers: Answers, arrays: Mapping[str, Any], path: Path) -> Answers:
-    """Return the answers with who gave which."""
-    people = _npz_names(arrays, "said_people", path) or []
-    parts = [np.asarray(arrays.get(name)) for name in SAID_PARTS[:-1]]
-    are_places = (
-        part.ndim == 1 and part.dtype.kind in "iu" and ((part >= 0) & (part < size)).all()
-        for part, size in zip(parts, (*answers.shape, len(people), len(State)), strict=True)
-    )
-    if not all(are_places) or len({len(part) for part in parts}) > 1:
-        raise ComesError(
-            f"{path.name} should say who said what in rows of numbers of one length, "
-            f"{', '.join(SAID_PARTS[:-1])}, and their names, {SAID_PARTS[-1]}."
-        )
-    row, label, person = (part.astype(np.int64) for part in parts[:3])
-    said = LongAnswers(row, label, person, parts[3].astype(np.int8), tuple(people))
-    if not np.array_equal(said.combine(answers.shape), answers.codes):
-        raise ComesError(f"{path.name} has answers of people that are not its answers; keep one.")
-    return Answers.from_long(said, answers.shape, chosen=answers.chosen)
-
-
-def _npz_features(arrays: Mapping[str, Any], path: Path) -> Any:
-    if "X" in arrays:
-        X, names = arrays["X"], _npz_names(arrays, "feature_names", path)
-        if names is None or X.ndim != 2:
-            return X
+        is_text = name in NPZ_NAMES
+        is_right = isinstance(values, np.ndarray)
+        if not is_right or (is_text and (values.ndim != 1 or values.dtype.kind not in "Uiu")):
+            expected = "one row of text" if is_text else "an array of numbers"
+            raise ComesError(f"{name!r} in {path.name} should be {expected}; {wanted}.")
+        if is_text:
+            arrays[name] = [str(text) for text in values]
+    for name in ("X", "states", "relevant"):
+        keys = [f"{name}_{part}" for part in CSR_PARTS]
+        if any(key in arrays for key in keys):
+            try:
+                *parts, shape = (arrays.pop(key) for key in keys)
+                matrix = sparse.csr_array(tuple(parts), shape=tuple(int(size) for size in shape))
+                matrix.check_format(full_check=True)
+            except (ValueError, TypeError, KeyError) as error:
+                raise ComesError(
+                    f"the sparse matrix in {path.name} is damaged ({error}); {', '.join(keys)} of "
+                    "a CSR matrix are wanted."
+                ) from None
+            arrays[name] = matrix
+    X, names = arrays.get("X"), arrays.get("feature_names")
+    if names is not None and isinstance(X, np.ndarray) and X.ndim == 2:
         if len(names) != X.shape[1]:
             raise ComesError(
                 f"{path.name} has {X.shape[1]} features and {len(names)} feature_names."
             )
-        return pd.DataFrame(X, columns=names)
-    if not all(part in arrays for part in CSR_PARTS):
+        arrays["X"] = pd.DataFrame(X, columns=names)
+    return arrays
+
+
+def _make_dataset(X: Any, matrices: Mapping[str, Any], path: Path) -> Dataset:
+    """Return the data set of features and matrices (n, q) that are called after what they hold."""
+    kinds = [name for name in KINDS if name in matrices]
+    if len(kinds) > 1:
+        raise ComesError(f"{path.name} has both {kinds[0]!r} and {kinds[1]!r}; keep one of them.")
+    if not kinds and ("relevant" not in matrices or {"yes", "maybe"} & set(matrices)):
         raise ComesError(
-            f"{path.name} needs an array 'X', or {', '.join(CSR_PARTS)}; it has "
-            f"{', '.join(arrays) or 'none'}."
+            f"{path.name} needs an array 'candidates', 'complementary', 'no', 'positives' or, "
+            f"without answers, 'relevant'; it has {', '.join(matrices) or 'none'}. Where only yes "
+            "can be said, call it 'positives'."
         )
-    return _npz_sparse(arrays, "X", path)
+    relevant = matrices.get("relevant")
+    if relevant is not None:
+        relevant = relevant.astype(bool) if sparse.issparse(relevant) else as_relevant(relevant)
+    parts: dict[str, Any] = {"answers": _read_answers(kinds[0], matrices, path) if kinds else None}
+    if "asked" in matrices:
+        parts["asked"] = as_indicators(matrices["asked"], "asked")
+        if parts["answers"] is not None and parts["answers"].kind == "candidates":
+            parts["candidates"] = parts.pop("answers").candidates
+    q = (relevant if relevant is not None else matrices[kinds[0]]).shape[-1]
+    return Dataset(
+        X,
+        matrices.get("label_names") or [str(j) for j in range(q)],
+        relevant=relevant,
+        items=matrices.get("items"),
+        from_complementary="complementary" in matrices or "are_complementary" in matrices,
+        **parts,
+    )
 
 
-def _npz_sparse(arrays: Mapping[str, Any], name: str, path: Path) -> Any:
-    """Return a checked sparse matrix from its four parts."""
-    try:
-        *parts, shape = (arrays[f"{name}_{part}"] for part in SPARSE_PARTS)
-        matrix = sparse.csr_array(tuple(parts), shape=tuple(int(size) for size in shape))
-        matrix.check_format(full_check=True)
-    except (ValueError, TypeError, KeyError) as error:
-        raise ComesError(f"the sparse matrix in {path.name} is damaged: {error}.") from None
-    return matrix
-
-
-def _npz_names(arrays: Mapping[str, Any], name: str, path: Path) -> list[str] | None:
-    """Return a row of names, or None where there is none."""
-    if name not in arrays:
-        return None
-    names = arrays[name]
-    if names.ndim != 1 or names.dtype.kind not in "Uiu":
+def _read_answers(kind: str, matrices: Mapping[str, Any], path: Path) -> Answers:
+    """Return the answers that a file holds in the form of one of KINDS."""
+    values = matrices[kind]
+    if kind == "states":
+        meaning = str(matrices.get("kind", ""))
+        if meaning not in get_args(Kind):
+            raise ComesError(f"{path.name} must say the kind of its answers; got {meaning!r}.")
+        return Answers.from_codes(values, meaning)  # type: ignore[arg-type]
+    if kind == "no":
+        answers = Answers(**{name: matrices[name] for name in ANSWERS if name in matrices})
+    elif kind == "positives":
+        answers = Answers.from_positives(values)
+    else:
+        possible = from_complementary(values) if kind == "complementary" else values
+        answers = Answers.from_candidates(possible)
+    if not any(name in matrices for name in (*PEOPLE_PARTS, "said_people")):
+        return answers
+    people = matrices.get("said_people", [])
+    given = [np.asarray(matrices.get(name)) for name in PEOPLE_PARTS]
+    are_places = (
+        part.ndim == 1 and part.dtype.kind in "iu" and ((part >= 0) & (part < size)).all()
+        for part, size in zip(given, (*answers.shape, len(people), len(State)), strict=True)
+    )
+    if not all(are_places) or len({len(part) for part in given}) > 1:
         raise ComesError(
-            f"{name} in {path.name} must be one row of text; got {names.dtype} of shape "
-            f"{names.shape}."
+            f"{path.name} should say who said what in rows of numbers of one length, "
+            f"{', '.join(PEOPLE_PARTS)}, and their names, said_people."
         )
-    return [str(text) for text in names]
+    row, label, person = (part.astype(np.int64) for part in given[:3])
+    annotations = LongAnswers(row, label, person, given[3].astype(np.int8), tuple(people))
+    if not np.array_equal(annotations.combine(answers.shape), answers.codes):
+        raise ComesError(f"{path.name} has answers of people that are not its answers; keep one.")
+    return Answers.from_long(annotations, answers.shape, chosen=answers.chosen)
 
 
 def write_npz(dataset: Dataset, path: str | Path) -> None:
-    """Write a data set as .npz, replacing the file if the whole of it could be written.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Of images, their names are written, as items.
-    path : str or Path
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "two.npz"
-    >>> write_npz(Dataset(np.eye(2), ["a"], relevant=np.array([[True], [False]])), path)
-    >>> print(read_npz(path, ReadOptions()))
-    2 rows, 2 features, 1 label, 0.50 relevant per row, 1 row without a relevant label
-    """
+    """Write all of a data set as .npz; of images their names, as items."""
     X, answers, relevant = dataset.X, dataset.answers, dataset.relevant
-    arrays = {"label_names": np.asarray(dataset.label_names, dtype=np.str_)}
-    if sparse.issparse(X):
-        arrays |= _sparse_arrays("X", X)
-    elif X is not None and not isinstance(X, Images):
-        arrays["X"] = np.asarray(X)
-    if isinstance(X, pd.DataFrame):
-        arrays["feature_names"] = np.asarray(X.columns, dtype=np.str_)
-    if dataset.items is not None:
-        arrays["items"] = np.asarray(dataset.items, dtype=np.str_)
-    texts = [*dataset.label_names, *(dataset.items or ())]
-    if any(text.endswith("\0") for text in [*texts, *map(str, getattr(X, "columns", ()))]):
+    columns = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else []
+    texts = {"label_names": dataset.label_names, "feature_names": columns, "items": dataset.items}
+    arrays = {name: np.asarray(names, np.str_) for name, names in texts.items() if names}
+    if any(name.endswith("\0") for names in texts.values() for name in names or ()):
         raise ComesError(
             "a name ends in a null character, which an npz file would lose. Rename it."
         )
+    if sparse.issparse(X):
+        arrays |= _csr_parts("X", X)
+    elif X is not None and not isinstance(X, Images):
+        arrays["X"] = np.asarray(X)
     if answers is not None:
         arrays |= _answer_arrays(answers, dataset.from_complementary)
     if sparse.issparse(relevant):
-        arrays |= {**_sparse_arrays("relevant", relevant), "format": np.array(NPZ_FORMAT)}
+        arrays |= {**_csr_parts("relevant", relevant), "format": np.array(NPZ_FORMAT)}
     elif relevant is not None:
         arrays["relevant"] = relevant
     with replacing_file(path) as temporary:
-        np.savez_compressed(temporary, **cast(Any, arrays))
+        np.savez_compressed(temporary, **arrays)  # type: ignore[arg-type]
 
 
-def _sparse_arrays(name: str, matrix: Any) -> dict[str, Any]:
+def _csr_parts(name: str, matrix: Any) -> dict[str, Any]:
     """Return the four arrays that hold a sparse matrix."""
     matrix = sparse.csr_array(matrix)
-    parts = (matrix.data, matrix.indices, matrix.indptr, np.asarray(matrix.shape))
-    return {f"{name}_{part}": array for part, array in zip(SPARSE_PARTS, parts, strict=True)}
+    return {f"{name}_{part}": np.asarray(getattr(matrix, part)) for part in CSR_PARTS}
 
 
 def _answer_arrays(answers: Answers, are_complementary: bool) -> dict[str, Any]:
     """Return the arrays of an .npz file that hold answers."""
     if answers.is_sparse:
-        arrays = _sparse_arrays("states", answers.states)
+        arrays = _csr_parts("states", answers.states)
         arrays |= {"kind": np.array(answers.kind), "format": np.array(NPZ_FORMAT)}
         return arrays | ({"are_complementary": np.array(True)} if are_complementary else {})
-    is_plain = answers.annotations is None and answers.chosen is None
+    given = answers.annotations
+    is_plain = given is None and answers.chosen is None
     if are_complementary and is_plain and not answers.has(State.YES):
         asked = {} if answers.asked is None else {"asked": answers.asked}
         return {"complementary": answers.excluded, **asked}
     arrays = _answer_masks(answers)
-    if answers.annotations is not None:
-        said = answers.annotations
-        people = np.asarray(said.people, dtype=np.str_)
-        parts = (said.row, said.label, said.person, said.code, people)
-        arrays.update(zip(SAID_PARTS, parts, strict=True))
+    if given is not None:
+        parts = (given.row, given.label, given.person, given.code)
+        arrays |= dict(zip(PEOPLE_PARTS, parts, strict=True))
+        arrays["said_people"] = np.asarray(given.people, dtype=np.str_)
     return arrays
 
 
@@ -313,45 +241,42 @@ def _answer_masks(answers: Answers) -> dict[str, Any]:
     return masks if answers.chosen is None else {**masks, "chosen": answers.chosen}
 
 
-def read_pml_mat(path: Path, _: ReadOptions) -> Dataset:
+def read_mat(path: Path, _: ReadOptions) -> Dataset:
     """Read features, candidates and the truth of a .mat file of partial multi-label learning."""
     variables, names = _load_mat(path)
-    matrices = {name: variables[name] for name in MAT_VARIABLES[:-1] if name in variables}
-    if "data" not in matrices or not {"target", "no", "positives", *CANDIDATES} & set(matrices):
+    labels = {name: variables[name] for name in MAT_LABELS if name in variables}
+    X = variables.get("data")
+    if X is None or not {"target", *KINDS} & set(labels):
         raise ComesError(
             f"{path.name} should have the variables 'data', 'target' (the truth) and "
             "'partial_labels' (the candidates; or 'candidate_labels' or 'partial_target'); it has "
             f"{listed(names) or 'none'}."
         )
-    for name, values in matrices.items():
+    for name, values in {"data": X, **labels}.items():
         if getattr(values, "ndim", 0) != 2 or values.dtype.kind not in "buif":
             raise ComesError(f"{name} in {path.name} should be a matrix of numbers.")
-    X = matrices.pop("data")
-    shape = next(iter(matrices.values())).shape
+    shape = next(iter(labels.values())).shape
     if X.shape[0] not in shape and X.shape[1] in shape:
         X = X.T  # a few files have one column per row
     if sparse.issparse(X) or np.count_nonzero(X) < SPARSE_BELOW * X.size:
-        X = compact(sparse.csr_array(X))
-    masks = {name: _mat_labels(values, X.shape[0], path) for name, values in matrices.items()}
-    q = next(iter(masks.values())).shape[1]
-    cells = np.asarray(variables.get("label_names", [str(j) for j in range(q)]))
+        X = _compact(sparse.csr_array(X))
+    matrices = {
+        "relevant" if name == "target" else name: _mat_labels(values, X.shape[0], path)
+        for name, values in labels.items()
+    }
+    cells = np.asarray(variables.get("label_names", []))
     label_names = ["".join(map(str, np.ravel(cell))) for cell in cells.ravel()]
     if cells.dtype.kind == "U":  # a matrix of letters, its rows padded with blanks
         label_names = [name.rstrip() for name in label_names]
-    if len(label_names) != q:
-        raise ComesError(f"{q} labels need as many label_names; got {len(label_names)}.")
-    relevant = masks.pop("target", None)
-    return Dataset(X, label_names, relevant=relevant, answers=_answers_of(masks, path))
+    return _make_dataset(X, {**matrices, "label_names": label_names}, path)
 
 
 def _load_mat(path: Path) -> tuple[dict[str, Any], list[str]]:
     """Return the variables that are read, by name, and the names of all."""
     try:
         with path.open("rb") as file:
-            for start in (0, 512, 1024, 2048, 4096):
-                file.seek(start)
-                if file.read(len(HDF5_START)) == HDF5_START:
-                    return _load_hdf5(file)
+            if HDF5_START in file.read(8192):  # MATLAB 7.3 puts a header before it
+                return _load_hdf5(file)
             file.seek(0)
             names = [name for name, _, _ in whosmat(file)]
             file.seek(0)
@@ -361,7 +286,7 @@ def _load_mat(path: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def _load_hdf5(file: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the variables of MATLAB 7.3 that are read, as MATLAB shows them, and all names."""
+    """Return the variables of MATLAB 7.3 as MATLAB shows them; they are stored transposed."""
     import h5py
 
     variables: dict[str, Any] = {}
@@ -370,10 +295,9 @@ def _load_hdf5(file: Any) -> tuple[dict[str, Any], list[str]]:
             values = stored.get(name)
             if isinstance(values, h5py.Group):  # sparse, by columns; empty ones lack data and ir
                 ends = values["jc"][()].astype(np.int64)
-                data = values["data"][()] if "data" in values else np.zeros(0)
-                rows = values["ir"][()].astype(np.int64) if "ir" in values else np.zeros(0, int)
+                parts = (values[k][()] if k in values else np.zeros(0, int) for k in ("data", "ir"))
                 shape = (int(values.attrs["MATLAB_sparse"]), len(ends) - 1)
-                variables[name] = sparse.csc_array((data, rows, ends), shape=shape)
+                variables[name] = sparse.csc_array((*parts, ends), shape=shape)
             elif values is not None and name == "label_names":  # cells refer to rows of UTF-16
                 cells = (stored[cell][()].ravel() for cell in values[()].ravel())
                 variables[name] = [str(cell.astype("<u2").tobytes(), "utf-16-le") for cell in cells]
@@ -384,25 +308,20 @@ def _load_hdf5(file: Any) -> tuple[dict[str, Any], list[str]]:
 
 def _mat_labels(values: Any, n: int, path: Path) -> Marks:
     """Return labels as (n, q); a square matrix is taken as (q, n), as is usual in the field."""
-    if n not in values.shape:
-        raise ComesError(
-            f"{path.name} has {n} rows of data, and labels of shape {values.shape}, which fit "
-            "neither as they are nor transposed."
-        )
     stored = values.data if sparse.issparse(values) else values
     has_zeros = stored.size < math.prod(values.shape)
     numbers = {*np.unique(stored).tolist(), *([0] if has_zeros else [])}
-    if not (numbers <= {0, 1} or numbers <= {-1, 1}):
+    if n not in values.shape or not (numbers <= {0, 1} or numbers <= {-1, 1}):
         raise ComesError(
-            f"labels in {path.name} must be 0 and 1, or -1 and 1; got "
-            f"{sorted(numbers, key=str)[:5]}."
+            f"labels in {path.name} must be 0 and 1, or -1 and 1, for each of {n} rows of data; "
+            f"got {sorted(numbers, key=str)[:5]} and shape {values.shape}."
         )
     turned = values.T if values.shape[1] == n else values
     row, label = (turned == 1).nonzero()
     return mark_places(row, label, turned.shape)
 
 
-def write_pml_mat(dataset: Dataset, path: Path) -> None:
+def write_mat(dataset: Dataset, path: Path) -> None:
     """Write a data set with features as a .mat file, labels (q, n) and 0/1."""
     X = dataset.known_features()
     variables: dict[str, Any] = {
@@ -418,15 +337,25 @@ def write_pml_mat(dataset: Dataset, path: Path) -> None:
         savemat(temporary, variables, do_compression=True)
 
 
-def read_svmlight(path: Path, reading: ReadOptions) -> Dataset:
-    """Read a LIBSVM multi-label file, with fixed labels and features where they are given."""
+def _compact(X: Any) -> Any:
+    """Return a sparse matrix in float32 if that loses nothing, as with counts."""
+    with np.errstate(over="ignore"):
+        small = X.astype(np.float32)
+    return small if (small.data == X.data).all() else X.astype(np.float64)
+
+
+def read_libsvm(path: Path, options: ReadOptions) -> Dataset:
+    """Read lines ``1,3 5:0.2 9:1``: true labels, then features, counted from 1.
+
+    After a first line ``n d q``, as in the extreme classification repository, they count from 0.
+    """
     from sklearn.datasets import load_svmlight_file  # takes a second to import
 
     with path.open("rb") as file:
         start = len(BOM_UTF8) if file.read(len(BOM_UTF8)) == BOM_UTF8 else 0
         file.seek(start)
         header = re.fullmatch(rb"\s*(\d+)[ \t]+(\d+)[ \t]+(\d+)\s*", file.readline())
-        n, d, q = map(int, header.groups()) if header else (None, reading.n_features, None)
+        n, d, q = map(int, header.groups()) if header else (None, options.n_features, None)
         if header is None:
             file.seek(start)
         try:
@@ -442,230 +371,187 @@ def read_svmlight(path: Path, reading: ReadOptions) -> Dataset:
         raise ComesError(f"the first line of {path.name} says {n} rows; got {X.shape[0]}.")
     numbers = sorted(set(chain.from_iterable(labels)))
     names = {x: str(int(x)) if x.is_integer() else as_text(x) for x in numbers}
-    label_names = reading.label_names or (names.values() if q is None else map(str, range(q)))
+    label_names = options.label_names or (names.values() if q is None else map(str, range(q)))
     sets = [[names[number] for number in row] for row in labels]
-    relevant, found = marks_of_sets(sets, list(label_names))
-    return Dataset(sparse.csr_array(X), found, relevant=relevant)
+    relevant, all_names = marks_of_sets(sets, list(label_names))
+    return Dataset(sparse.csr_array(X), all_names, relevant=relevant)
 
 
-class _Arff(NamedTuple):
-    """An ARFF file: nominal values as their place in the attribute's declaration."""
-
-    relation: str
-    names: list[str]
-    kinds: list[Any]  # a type in capitals, or the list of nominal values
-    cells: Any  # (n, attributes), dense or CSC
-
-    def column(self, j: int) -> Floats:
-        """Return the cells of one attribute, (n,)."""
-        cells = self.cells[:, [j]]
-        return np.asarray(cells.toarray() if sparse.issparse(cells) else cells).ravel()
-
-
-def read_arff(path: Path, reading: ReadOptions) -> Dataset:
-    """Read features and labels of an ARFF file."""
-    table = _parse_arff(path)
-    ignored = find_columns(table.names, reading.ignore or ())
+def read_arff(path: Path, options: ReadOptions) -> Dataset:
+    """Read features and labels of an ARFF file of Mulan or MEKA."""
+    relation, kinds, cells = _parse_arff(path)
+    names = list(kinds)
+    ignored = find_columns(names, options.ignore or ())
     marked, true = (
-        [name for name in find_columns(table.names, wanted or ()) if name not in ignored]
-        for wanted in (reading.labels, reading.relevant)
+        [name for name in find_columns(names, wanted or ()) if name not in ignored]
+        for wanted in (options.labels, options.relevant)
     )
-    declared = _declared_labels(path, table, reading.xml, bool(marked or true))
+    declared = _declared_labels(path, relation, names, options.xml, bool(marked or true))
     if not (marked or true):
         true = [name for name in declared if name not in ignored]
     used = {*marked, *true, *ignored, *declared}
-    features = [j for j, name in enumerate(table.names) if name not in used]
+    features = [name for name in names if name not in used]
     if not features:
         raise ComesError(f"{path.name} has no attribute beside its labels; features are wanted.")
-    X = _arff_features(table, features, path)
-    relevant = _arff_labels(table, true, path) if true else None
+    place = {name: j for j, name in enumerate(names)}
+
+    def select(chosen: Sequence[str]) -> tuple[AttributeKinds, Any]:
+        return {name: kinds[name] for name in chosen}, cells[:, [place[name] for name in chosen]]
+
+    X = _arff_features(*select(features), path)
+    relevant = _arff_labels(*select(true), path) if true else None
     if not marked:
-        return Dataset(X, true, relevant=relevant).with_labels_as(reading.labels_are, path.name)
-    answers = answers_of_marks(
-        _arff_labels(table, marked, path), reading.labels_are or "candidates"
-    )
+        return Dataset(X, true, relevant=relevant).with_labels_as(options.labels_are, path.name)
+    labels_are = options.labels_are or "candidates"
     return Dataset(
         X,
         marked,
         relevant=relevant,
-        from_complementary=reading.labels_are == "complementary",
-        answers=answers,
+        from_complementary=labels_are == "complementary",
+        answers=answers_of_marks(_arff_labels(*select(marked), path), labels_are),
     )
 
 
-def _parse_arff(path: Path) -> _Arff:
+def _parse_arff(path: Path) -> tuple[str, AttributeKinds, Any]:
+    """Return the relation, the attributes, and their cells (n, attributes), CSC if rows are sparse.
+
+    A nominal value is its place among the values of its attribute.
+    """
     import arff
 
-    n_rows = 0
     try:
-        content = path.read_bytes()
-        try:
-            content.decode()
-            encoding = "utf-8-sig"
-        except UnicodeDecodeError:
-            encoding = "latin-1"  # which reads everything
-        lines = io.TextIOWrapper(io.BytesIO(content), encoding)
-        stripped = (line.strip() for line in lines)
-        if not any(line.lower().startswith("@data") for line in stripped):
-            raise ComesError(f"{path.name} cannot be read as ARFF: it has no line '@data'.")
-        first = next((line for line in stripped if line and not line.startswith("%")), "")
-        is_sparse = first.startswith("{")
-        lines.seek(0)
-        kind_of_rows = arff.LOD_GEN if is_sparse else arff.DENSE_GEN
-        parsed = arff.load(lines, encode_nominal=True, return_type=kind_of_rows)
-        kinds = [kind for _, kind in parsed["attributes"]]
-        texts = {j for j, kind in enumerate(kinds) if kind == "STRING"}
-        values, columns, ends = array("d"), array("i"), array("q", [0])
-        for n_rows, row in enumerate(parsed["data"], start=1):  # noqa: B007
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        text = path.read_text("latin-1")  # which reads everything
+    is_sparse = ARFF_SPARSE.search(text) is not None
+    values, columns, ends, n = array("d"), array("i"), array("q", [0]), 0
+    try:
+        rows = arff.LOD_GEN if is_sparse else arff.DENSE_GEN
+        parsed = arff.load(io.StringIO(text), encode_nominal=True, return_type=rows)
+        kinds = dict(parsed["attributes"])
+        texts = {j for j, kind in enumerate(kinds.values()) if kind == "STRING"}
+        for row in parsed["data"]:
             pairs = row.items() if is_sparse else enumerate(row)
             values.extend(math.nan if j in texts or v is None else v for j, v in pairs)
             if is_sparse:
                 columns.extend(row)
                 ends.append(len(columns))
-    except ComesError:
-        raise
-    except (arff.ArffException, ValueError, TypeError, OSError) as error:
-        reason = str(error).replace("line -1", f"row {n_rows}")
+            n += 1
+    except (arff.ArffException, ValueError, TypeError) as error:
+        reason = str(error).replace("line -1", f"row {n}")
         raise ComesError(f"{path.name} cannot be read as ARFF: {reason}") from None
-    if not n_rows:
+    if not n:
         raise ComesError(f"{path.name} has no rows of data; expected at least one.")
-    names, shape = [str(name) for name, _ in parsed["attributes"]], (n_rows, len(kinds))
-    cells = np.asarray(values)
+    matrix: Any = np.asarray(values)
     if is_sparse:
-        rows = (cells, np.asarray(columns), np.asarray(ends))
-        return _Arff(parsed["relation"], names, kinds, sparse.csr_array(rows, shape).tocsc())
-    return _Arff(parsed["relation"], names, kinds, cells.reshape(shape))
+        parts = (matrix, np.asarray(columns), np.asarray(ends))
+        return parsed["relation"], kinds, sparse.csr_array(parts, (n, len(kinds))).tocsc()
+    return parsed["relation"], kinds, matrix.reshape(n, len(kinds))
 
 
 def _declared_labels(
-    path: Path, table: _Arff, xml: str | Path | None, may_be_none: bool
+    path: Path, relation: str, names: list[str], xml: str | Path | None, may_be_none: bool
 ) -> list[str]:
-    """Return the labels that the XML file names, or that the relation counts."""
-    if xml is not None:
-        beside: Path | None = expanded(xml)
-    else:  # name.xml for name.arff and for name-train.arff
-        parts = path.stem.split("-")
-        stems = ("-".join(parts[:count]) for count in range(len(parts), 0, -1))
-        files = (path.with_name(f"{stem}.xml") for stem in stems)
-        beside = next((file for file in files if file.is_file()), None)
+    """Return the labels that Mulan's XML file names, or that MEKA's relation counts."""
+    parts = path.stem.split("-")  # name.xml for name.arff and for name-train.arff
+    stems = ("-".join(parts[:count]) for count in range(len(parts), 0, -1))
+    files = (path.with_name(f"{stem}.xml") for stem in stems)
+    beside = expanded(xml) if xml else next((file for file in files if file.is_file()), None)
     if beside is not None:
-        if not beside.is_file():
-            raise ComesError(f"{beside} does not exist; expected the XML file of the labels.")
-        names = read_label_xml(beside)
-        missing = sorted(set(names) - set(table.names), key=names.index)
+        labels = read_label_xml(beside)
+        missing = sorted(set(labels) - set(names), key=labels.index)
         if missing:
             raise ComesError(
                 f"{beside.name} names {len(missing)} labels that {path.name} lacks: "
                 f"{listed(missing, 3)}. They should belong together."
             )
-        return names
-    count = re.search(r"-C\s+(-?\d+)", table.relation)
-    if count is None and may_be_none:
+        return labels
+    count = re.search(r"-C\s+(-?\d+)", relation)  # the first attributes, or if negative the last
+    q = int(count[1]) if count else 0
+    if 0 < abs(q) < len(names):
+        return names[:q] if q > 0 else names[q:]
+    if may_be_none:
         return []
-    if count is None:
-        raise ComesError(
-            f"which attributes of {path.name} are the labels? Put {path.stem}.xml beside it, write "
-            "'-C 6' into its relation, or name them (--relevant on the command line)."
-        )
-    q = int(count[1])
-    if not 0 < abs(q) < len(table.names):
-        raise ComesError(
-            f"the relation of {path.name} counts {abs(q)} labels (-C) of {len(table.names)} "
-            "attributes; expected some labels and some features."
-        )
-    return table.names[:q] if q > 0 else table.names[q:]
+    raise ComesError(
+        f"which of the {len(names)} attributes of {path.name} are the labels? Put {path.stem}.xml "
+        f"beside it, write '-C 6' into its relation (which is {relation!r}), or name them "
+        "(--relevant on the command line)."
+    )
 
 
 def read_label_xml(path: Path) -> list[str]:
     """Return the label names of a Mulan XML file, in order; nothing outside the file is read."""
-    parser = expat.ParserCreate(namespace_separator=" ")
-    names: list[str] = []
-
-    def add_label(tag: str, attributes: dict[str, str]) -> None:
-        if tag.rpartition(" ")[2] == "label":
-            names.append(attributes.get("name", ""))
-
-    def refuse_document_type(*_: object) -> None:  # so that no entity is expanded
-        raise ComesError(
-            f"{path.name} declares a document type, which a list of labels does not need."
-        )
-
-    parser.StartElementHandler = add_label
-    parser.StartDoctypeDeclHandler = refuse_document_type
     try:
-        parser.Parse(path.read_bytes(), True)
-    except ComesError:
-        raise
-    except (expat.ExpatError, OSError, LookupError, ValueError) as error:
+        content = path.read_bytes()
+        if b"<!DOCTYPE" in content:
+            raise ValueError("it declares a document type, which labels do not need")
+        labels = ElementTree.fromstring(content).findall(".//{*}label")
+    except (ElementTree.ParseError, OSError, LookupError, ValueError) as error:
         raise ComesError(f"{path.name} cannot be read as XML: {error}.") from None
+    names = [label.get("name", "") for label in labels]
     if not all(names or [""]):
         raise ComesError(f"{path.name} should name each label, as <label name=...> does.")
     return check_names(names)
 
 
-def _arff_labels(table: _Arff, names: Sequence[str], path: Path) -> Marks:
-    """Return the labels as a matrix, whatever two values they have."""
-    position = {name: j for j, name in enumerate(table.names)}
+def _arff_labels(kinds: AttributeKinds, cells: Any, path: Path) -> Marks:
+    """Return where labels are relevant, whatever two values they have."""
     rows = []
-    for name in names:
-        cells, kind = table.column(position[name]), table.kinds[position[name]]
-        values = cells
-        if isinstance(kind, list):
-            values = _decode(cells, [TRUTHS.get(str(word).lower(), math.nan) for word in kind])
+    for j, (name, kind) in enumerate(kinds.items()):
+        values = _decode(kind, cells[:, [j]], is_label=True)
         wrong = ~np.isin(values, (0.0, 1.0))
         if wrong.any():
             row = int(wrong.argmax())
-            shown = "nothing (?)" if np.isnan(cells[row]) else f"{cells[row]:g}"
-            if isinstance(kind, list) and shown != "nothing (?)":
-                shown = repr(kind[int(cells[row])])
+            got = f"{cells[row, j]:g}"  # nan where it is missing
+            if isinstance(kind, list) and got != "nan":
+                got = repr(kind[int(got)])
             raise ComesError(
-                f"label {name!r} of {path.name} should be 0 or 1; got {shown} at row {row}."
+                f"label {name!r} of {path.name} should be 0 or 1; got {got} at row {row}."
             )
         rows.append(np.flatnonzero(values))
-    columns = np.repeat(np.arange(len(names)), [len(marked) for marked in rows])
-    return mark_places(np.concatenate(rows), columns, (table.cells.shape[0], len(names)))
+    column = np.repeat(np.arange(len(rows)), [len(places) for places in rows])
+    return mark_places(np.concatenate(rows), column, cells.shape)
 
 
-def _arff_features(table: _Arff, chosen: Sequence[int], path: Path) -> Any:
+def _arff_features(kinds: AttributeKinds, cells: Any, path: Path) -> Any:
     """Return attributes as numbers: a DataFrame, or a CSR matrix if the rows are sparse."""
-    texts = [table.names[j] for j in chosen if table.kinds[j] == "STRING"]
-    if texts:
-        raise ComesError(
-            f"attribute {texts[0]!r} of {path.name} is of type string, and features must be "
-            "numbers. Ignore it (--ignore on the command line), or turn it into numbers."
-        )
-    X, names = table.cells[:, chosen], [table.names[j] for j in chosen]
-    is_sparse = sparse.issparse(X)
-    if not all(_codes_are_numbers(table.kinds[j]) for j in chosen):
-        blocks = [_arff_columns(table, j) for j in chosen]
-        names = [name for _, block_names in blocks for name in block_names]
-        X = (sparse.hstack if is_sparse else np.hstack)([block for block, _ in blocks])
-    return compact(sparse.csr_array(X)) if is_sparse else pd.DataFrame(X, columns=names)
+    for name, kind in kinds.items():
+        if kind == "STRING":
+            raise ComesError(
+                f"attribute {name!r} of {path.name} is of type string, and features must be "
+                "numbers. Ignore it (--ignore on the command line), or turn it into numbers."
+            )
+    nominal = [kind for kind in kinds.values() if isinstance(kind, list)]
+    columns, blocks = list(kinds), [cells]
+    if any(kind != [str(place) for place in range(len(kind))] for kind in nominal):
+        columns, blocks = [], []
+        for j, (name, kind) in enumerate(kinds.items()):
+            block = _decode(kind, cells[:, [j]])
+            blocks.append(sparse.csc_array(block) if sparse.issparse(cells) else block)
+            columns += [name] if block.shape[1] == 1 else [f"{name}={word}" for word in kind]
+    if sparse.issparse(cells):
+        return _compact(sparse.hstack(blocks, format="csr"))
+    return pd.DataFrame(np.hstack(blocks), columns=columns)
 
 
-def _arff_columns(table: _Arff, j: int) -> tuple[Any, list[str]]:
-    """Return the columns of one attribute, (n, 1) or one for each of its words, and their names."""
-    name, kind, block = table.names[j], table.kinds[j], table.cells[:, [j]]
-    if _codes_are_numbers(kind):
-        return block, [name]
-    try:
-        columns = _decode(table.column(j), [float(word) for word in kind])[:, None]
-        return sparse.csc_array(columns) if sparse.issparse(block) else columns, [name]
-    except ValueError:
-        if len(kind) <= 2:
-            return block, [name]
-    places = np.nan_to_num(table.column(j), nan=len(kind)).astype(int)  # the last row is empty
-    words = sparse.eye_array(len(kind) + 1, len(kind), format="csr")[places]
-    names = [f"{name}={word}" for word in kind]
-    return words if sparse.issparse(block) else words.toarray(), names
+def _decode(kind: Any, codes: Any, is_label: bool = False) -> Any:
+    """Return an attribute as numbers (n, 1), or (n, words) if it is one of three words or more.
 
-
-def _codes_are_numbers(kind: Any) -> bool:
-    """Return whether an attribute is numeric, or nominal with the values 0, 1, 2, ..."""
-    return not isinstance(kind, list) or kind == [str(place) for place in range(len(kind))]
-
-
-def _decode(codes: Floats, numbers: Sequence[float]) -> Floats:
-    """Return the number that each code stands for; a missing one stays missing."""
-    places = np.nan_to_num(codes, nan=len(numbers)).astype(int)
-    return np.asarray(np.array([*numbers, math.nan])[places])
+    Words that are numbers are read as such, the first of two words is 0 and the second 1; those of
+    a label say what they mean. A missing value stays missing, or is in no column of a word.
+    """
+    codes = codes.toarray() if sparse.issparse(codes) else codes
+    if not isinstance(kind, list):
+        return codes
+    words = [str(word) for word in kind]
+    places = np.nan_to_num(codes[:, 0], nan=len(words)).astype(int)  # a missing value comes last
+    if is_label:
+        numbers = [TRUTHS.get(word.lower(), math.nan) for word in words]
+    else:
+        try:
+            numbers = [float(word) for word in words]
+        except ValueError:
+            if len(words) > 2:
+                return sparse.eye_array(len(words) + 1, len(words), format="csr")[places].toarray()
+            numbers = [0.0, 1.0]
+    return np.array([*numbers, math.nan])[places][:, None]

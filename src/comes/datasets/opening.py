@@ -11,17 +11,17 @@ from typing import Any
 
 import pandas as pd
 
-from comes.datasets.catalogue import KNOWN, find_named, read_named, read_openml
+from comes.datasets.catalogue import KNOWN, find_named, read_named
 from comes.datasets.dataset import Dataset, check_features
 from comes.datasets.formats import FORMATS, SHARED_FIELDS, TABLE, find_format
 from comes.datasets.images import Images, image_names, open_images
 from comes.datasets.joining import join_features, join_images
 from comes.datasets.options import ReadOptions, as_options
 from comes.datasets.roles import ITEM_COLUMNS, RELEVANT
-from comes.datasets.table import Table, find_ending, read_table
-from comes.datasets.table_datasets import select_features, table_dataset
+from comes.datasets.table import Table, find_ending, is_table_name, read_table
+from comes.datasets.table_datasets import read_table_features, select_features, table_dataset
 from comes.errors import ComesError
-from comes.files import cache_folder, expanded
+from comes.files import expanded
 
 # Fields that are applied after a data set with a name was read.
 NAMED_FIELDS = ("labels_are", "label_names", "features", "feature_columns", "item", "n_features")
@@ -29,7 +29,7 @@ OF_ANSWERS = {"labels", "words", "long", "labels_are"}  # options that say nothi
 
 
 def open_dataset(which: str | Path, options: ReadOptions | None = None, **fields: Any) -> Dataset:
-    r"""Read a file, a data set that has a name, or one of OpenML.
+    r"""Read a file, or a data set that has a name.
 
     The ending of a file tells its format; docs/guide/data.md describes them. Messages number the
     rows of a table as the file does: the line that names the columns is row 1.
@@ -37,8 +37,8 @@ def open_dataset(which: str | Path, options: ReadOptions | None = None, **fields
     Parameters
     ----------
     which : str or Path
-        "photos.csv", "YeastBP", "scene:train", "openml:emotions", "openml:41465". A file of that
-        name comes first, a folder does not. What has a name is downloaded if need be.
+        "photos.csv", "YeastBP", "scene:train". A file of that name comes first, a folder does not.
+        What has a name is downloaded if need be.
     options : ReadOptions, optional
         What the columns and labels mean, where the file does not say so. A field that does not
         apply to the format is an error.
@@ -103,11 +103,8 @@ def open_truth(which: str | Path, options: ReadOptions | None = None) -> Dataset
 
 
 def _open_named(which: str, options: ReadOptions) -> Dataset:
-    """Return a data set that has a name, or one of OpenML."""
+    """Return a data set that has a name."""
     name, _, split = which.partition(":")
-    if name.lower() == "openml":
-        _refuse_fields(options, NAMED_FIELDS, "a data set of OpenML")
-        return _complete_dataset(read_openml(split, cache_folder() / "openml"), options, split)
     named = find_named(name)
     assert named is not None
     _refuse_fields(options, (*named.fields, *NAMED_FIELDS), named.name)
@@ -121,6 +118,7 @@ def read_features(
     *,
     words: Sequence[str] | None = None,
     item: str | None = None,
+    usual_item: str | None = None,
 ) -> tuple[Any, list[str] | None]:
     r"""Read features alone, for prediction, and the names of the items where there are any.
 
@@ -135,7 +133,9 @@ def read_features(
     words : sequence of str, optional
         Columns of a table whose cells are read as they are written: 007 is no number.
     item : str, optional
-        The column that names the items, if it is there.
+        The column of a table that names the items.
+    usual_item : str, optional
+        The column that names them otherwise, if it is there.
 
     Returns
     -------
@@ -151,13 +151,20 @@ def read_features(
     >>> X["blue"].tolist(), items
     ([0.9, 0.2], ['p', 'q'])
     """
+    if item is not None and not is_table_name(which):
+        raise ComesError(
+            f"item (--item) names a column of a table, and {which} is none. Leave it out."
+        )
     options = ReadOptions(feature_columns=columns, n_features=n_features)
     if not os.path.isfile(expanded(which)) and _is_name(str(which)):
         dataset = open_dataset(which, options)
         return dataset.known_features(), dataset.items
     path = _check_readable(which)
     with _name_in_errors(path):
-        return _read_features(path, replace(options, category=words, item=item))
+        options = replace(options, category=words, item=usual_item)
+        if item is not None:
+            return read_table_features(path, options, item)
+        return _read_features(path, options)
 
 
 def read_images(
@@ -264,9 +271,8 @@ def _name_in_errors(path: Path) -> Iterator[None]:
 
 
 def _is_name(which: str) -> bool:
-    """Return whether a data set that has a name, or one of OpenML, is meant."""
-    name, _, split = which.partition(":")
-    return find_named(name) is not None or (name.lower() == "openml" and bool(split))
+    """Return whether a data set that has a name is meant."""
+    return find_named(which.partition(":")[0]) is not None
 
 
 def _check_readable(path: str | Path) -> Path:

@@ -81,12 +81,10 @@ def find_long_columns(columns: Sequence[str], options: ReadOptions) -> list[str]
     if wanted is None:
         return None
     long = find_columns(columns, wanted)
-    others = (options.labels, options.relevant, options.ignore, options.item)
-    if (
-        len(long) != len(wanted)
-        or options.labels_are == "complementary"
-        or any(other is not None for other in others)
-    ):
+    item = options.item if options.features is None else None  # else it names the items there
+    others = (options.labels, options.relevant, options.ignore, item)
+    is_complementary = options.labels_are == "complementary"
+    if len(long) != len(wanted) or is_complementary or any(o is not None for o in others):
         raise ComesError(
             "this is read as a table of answers, with the columns item, label and answer. Name "
             "these three, and leave out other columns and labels_are (--complementary): the answer "

@@ -1,14 +1,10 @@
 """Some rows of a file, written in its own format: lines of text stay as they are, byte for byte."""
 
 import gzip
-import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -18,17 +14,17 @@ import pyarrow.parquet as pq
 
 from comes.datasets.checks import row_hashes
 from comes.datasets.dataset import Dataset
-from comes.datasets.formats import FORMATS, check_writable, write_dataset
+from comes.datasets.formats import FORMATS, write_dataset
 from comes.datasets.opening import open_dataset, open_file
 from comes.datasets.options import ReadOptions
 from comes.datasets.roles import find_long_columns, find_roles
 from comes.datasets.table import (
-    TABLE_ENDINGS,
     TEXT_ENDINGS,
     Table,
     as_texts,
     copy_excel_rows,
     find_ending,
+    is_table_name,
     no_column,
 )
 from comes.errors import ComesError, warn_user
@@ -66,7 +62,7 @@ class RowFile:
         is_chosen = np.isin(self.rows, np.asarray(rows))
         with replacing_file(target) as temporary:
             if self.ending == ".parquet":
-                _copy_parquet_rows(self.path, is_chosen, temporary)
+                pq.write_table(pq.read_table(self.path).filter(pa.array(is_chosen)), temporary)
             elif self.ending == ".xlsx":
                 copy_excel_rows(self.path, np.flatnonzero(is_chosen).tolist(), temporary)
             else:
@@ -80,31 +76,25 @@ def open_row_file(
 
     ``groups`` is a column of a table that is not a feature; a row whose cell is empty has no group.
     """
-    options = options or ReadOptions()
-    path = expanded(which)
+    options, path = options or ReadOptions(), expanded(which)
     is_file, ending = path.is_file(), find_ending(path)
-    is_table = is_file and ending in TABLE_ENDINGS
-    if groups is not None and not is_table:
+    if is_file and is_table_name(path):
+        file = _open_table(path, options, groups)
+    elif groups is not None:
         raise ComesError(
             f"groups are a column of a table; got {groups!r} and no table. Convert the data "
             "('comes datasets convert'), or leave the groups (--groups) out."
         )
-    if not is_file:
-        return RowFile(open_dataset(which, options))
-    if ending in WRITTEN_ANEW:
-        check_writable(path)
-        return RowFile(open_dataset(path, options), path)
-    if ending in FORMATS and not is_table and ending not in LINES:
+    elif is_file and ending in FORMATS and ending not in (*LINES, *WRITTEN_ANEW):
         raise ComesError(
             f"{path.name} cannot be split: {ending} files are read, but not written. Convert it to "
             ".npz or .csv ('comes datasets convert'), and split that."
         )
-    if is_table:
-        file = _open_table(path, options, groups)
     else:
-        dataset = open_dataset(path, options)
-        file = RowFile(dataset, path, np.arange(len(dataset)))
-    if options.features is not None and file.dataset.items is None:
+        dataset = open_dataset(which, options)
+        rows = np.arange(len(dataset)) if ending in LINES else None
+        file = RowFile(dataset, path if is_file else None, rows)
+    if options.features is not None and file.rows is not None and file.dataset.items is None:
         raise ComesError(
             f"the rows of {path.name} are matched with their features by position, which a part of "
             "them would not be. Name the items in both files (--item), and split again."
@@ -146,47 +136,25 @@ def find_copies(dataset: Dataset) -> Rows:
     return np.asarray(pd.factorize(pd.Series(row_hashes(dataset.X)))[0], dtype=np.int64)
 
 
-def _copy_parquet_rows(path: Path, is_chosen: npt.NDArray[np.bool_], target: Path) -> None:
-    start = 0
-    with pq.ParquetFile(path) as source, pq.ParquetWriter(target, source.schema_arrow) as writer:
-        for batch in source.iter_batches():
-            part = is_chosen[start : start + len(batch)]
-            writer.write_batch(batch.filter(pa.array(part)))
-            start += len(batch)
-
-
 def _copy_lines(path: Path, is_chosen: npt.NDArray[np.bool_], target: Path) -> None:
-    """Copy the header and some records of a file of text as they are."""
-    has_header, n_records = find_ending(path) in TEXT_ENDINGS, 0
-    with _open_text(path, "rb") as source, _open_text(target, "wb", path) as output:
-        records = _split_records(source, in_quotes=has_header)
-        first = next(records, "")
-        sizes = None if has_header else SIZES.fullmatch(first)
-        if has_header:
-            output.write(first)
-        elif sizes:  # of LIBSVM: rows, features and labels
-            output.write(f"{is_chosen.sum()} {sizes[1]} {sizes[2]}\n")
-        else:
-            records = chain([first], records)
-        for n_records, record in enumerate(records, start=1):
-            if n_records <= len(is_chosen) and is_chosen[n_records - 1]:
-                output.write(record if record.endswith(("\n", "\r")) else f"{record}\n")
-    if n_records != len(is_chosen):  # such as a stray quotation mark
+    """Copy the header and some records of a file of text as they are; a character is a byte."""
+    has_header, is_packed = find_ending(path) in TEXT_ENDINGS, path.suffix.lower() == ".gz"
+    with (gzip.open if is_packed else open)(path, "rt", encoding="latin-1", newline="") as source:
+        records = list(_split_records(source, in_quotes=has_header))
+    sizes = None if has_header else SIZES.fullmatch(records[0])
+    head = records.pop(0) if has_header or sizes else ""
+    if sizes:  # of LIBSVM: rows, features and labels
+        head = f"{is_chosen.sum()} {sizes[1]} {sizes[2]}\n"
+    if len(records) != len(is_chosen):  # such as a stray quotation mark
         raise ComesError(
-            f"{path.name} has {len(is_chosen)} rows in {n_records} lines. Convert it to .parquet "
-            "or .npz ('comes datasets convert'), and split that."
+            f"{path.name} has {len(is_chosen)} rows in {len(records)} lines. Convert it to "
+            ".parquet or .npz ('comes datasets convert'), and split that."
         )
-
-
-@contextmanager
-def _open_text(path: Path, mode: Literal["rb", "wb"], like: Path | None = None) -> Iterator[TextIO]:
-    """Open a file, packed if its name (or that of another) ends in .gz; a character is a byte."""
-    with open(path, mode) as raw:
-        file: Any = raw
-        if (like or path).suffix.lower() == ".gz":
-            file = gzip.GzipFile("", mode, fileobj=raw, mtime=0)  # without name and time
-        with io.TextIOWrapper(file, "latin-1", newline="") as text:
-            yield text
+    chosen = [records[number] for number in np.flatnonzero(is_chosen)]
+    if chosen and not chosen[-1].endswith(("\n", "\r")):
+        chosen.append("\n")
+    content = "".join([head, *chosen]).encode("latin-1")
+    target.write_bytes(gzip.compress(content, mtime=0) if is_packed else content)
 
 
 def _split_records(lines: Iterable[str], in_quotes: bool) -> Iterator[str]:

@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -32,6 +32,7 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None", "n/a", "<NA>")  # in c
 HEAD_BYTES = 2**20  # that show what separates the columns, and which of them hold codes
 HEAD_LINES = 100  # that must have as many cells
 NAMELESS = re.compile(r"Unnamed: \d+|")  # what pandas calls a column without a name
+DIGITS = re.compile(r"[0-9]+")
 INDEX_LEVEL = re.compile(r"__index_level_\d+__")
 DECIMAL_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # may as well be 1234
@@ -47,14 +48,16 @@ class Table:
     """
 
     columns: list[str]
-    codes: Sequence[str] = ()  # columns of digits that begin with 0, which are no numbers
+    commas: Sequence[str] = ()  # columns of numbers such as 1,5, once they are read
     frame: pd.DataFrame
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file: Any = None) -> None:
         self.path, self.ending = path, find_ending(path)
+        self._head: list[list[str]] = []  # the first rows of a text file
         self.first_row = 1 if self.ending == ".parquet" else 2
         with explain_errors(path):
-            self._file = open(path, "rb")  # noqa: SIM115 (closed by read, or at the end of with)
+            # Closed by read, or at the end of with.
+            self._file = open(path, "rb") if file is None else file  # noqa: SIM115
             try:
                 if self.ending in TEXT_ENDINGS:
                     self._read_head()
@@ -75,11 +78,14 @@ class Table:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def read(self, text_columns: Collection[str] = ()) -> pd.DataFrame:
-        """Return the cells; those of text columns as they are written: a label may be called NA."""
+    def read(self, text_columns: Collection[str] = (), n_rows: int | None = None) -> pd.DataFrame:
+        """Return the cells; those of text columns as they are written: a label may be called NA.
+
+        With ``n_rows``, those of the first rows of a text file.
+        """
         with explain_errors(self.path):
             if self.ending in TEXT_ENDINGS:
-                frame = self._read_text(text_columns)
+                frame = self._read_text(text_columns, n_rows)
             elif self.ending == ".xlsx":
                 frame = self._read_excel(text_columns)
             else:
@@ -96,13 +102,23 @@ class Table:
         self.frame = frame
         return frame
 
+    @property
+    def codes(self) -> list[str]:
+        """The columns of digits that begin with 0, such as 00123, which are no numbers."""
+        codes = []
+        for name, cells in zip(self.columns, zip_longest(*self._head, fillvalue=""), strict=False):
+            words = [cell for cell in cells if cell]
+            if all(map(DIGITS.fullmatch, words)) and any(len(w) > 1 and w[0] == "0" for w in words):
+                codes.append(name)
+        return codes
+
     def _unpacked(self) -> Any:
         """Return the bytes of the file from its beginning."""
         self._file.seek(0)
         return gzip.GzipFile(fileobj=self._file) if self.ending.endswith(".gz") else self._file
 
     def _read_head(self) -> None:
-        """Find what separates the columns, their names, and which hold codes such as 00123."""
+        """Find what separates the columns, and their names."""
         head = self._unpacked().read(HEAD_BYTES)
         _refuse_nul(head, self.path, 0)
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
@@ -112,12 +128,25 @@ class Table:
         rows = [cells for cells in rows if any(map(str.strip, cells)) or len(cells) > 1]
         names = rows[0] if rows else []
         self.columns = [name or f"Unnamed: {j}" for j, name in enumerate(names)]
-        body = rows[1:-1] if len(head) == HEAD_BYTES else rows[1:]  # the last may be cut
-        self.codes = list_codes(pd.DataFrame(body).fillna(""), self.columns)
+        self._head = rows[1:-1] if len(head) == HEAD_BYTES else rows[1:]  # the last may be cut
 
-    def _read_text(self, text_columns: Collection[str]) -> pd.DataFrame:
+    def read_blocks(
+        self, text_columns: Collection[str], words: Collection[str], n_rows: int
+    ) -> Iterator[pd.DataFrame]:
+        """Give the cells of a text file, so many rows at a time; those of words are no numbers."""
+        with explain_errors(self.path):
+            _refuse_repeated(self.columns)
+            blocks = self._parse(text_columns, words, chunksize=n_rows)
+        while True:
+            with explain_errors(self.path), _strict_parsing():
+                block = next(blocks, None)
+            if block is None:
+                return
+            yield block.set_axis(block.index + self.first_row)
+
+    def _read_text(self, text_columns: Collection[str], n_rows: int | None) -> pd.DataFrame:
         _refuse_repeated(self.columns)
-        frame = self._parse(text_columns)
+        frame = self._parse(text_columns, nrows=n_rows)
         mixed = [
             name
             for name in frame.columns
@@ -125,16 +154,19 @@ class Table:
             and pd.api.types.infer_dtype(frame[name], skipna=True).startswith("mixed")
         ]
         if mixed:  # numbers in some blocks of rows, words in others
-            words = self._parse([*text_columns, *mixed], usecols=mixed)
-            frame = frame.assign(**{c: words[c].mask(words[c].isin(MISSING)) for c in mixed})
-        return read_decimal_commas(_drop_superfluous(frame), text_columns)
+            words = self._parse(text_columns, mixed, nrows=n_rows, usecols=mixed)
+            frame = frame.assign(**{name: words[name] for name in mixed})
+        written = _drop_superfluous(frame)
+        frame = read_decimal_commas(written, text_columns)
+        self.commas = [c for c in frame.columns if frame[c].dtype != written[c].dtype]
+        return frame
 
-    def _parse(self, text_columns: Collection[str], **options: Any) -> pd.DataFrame:
+    def _parse(
+        self, text_columns: Collection[str], words: Collection[str] = (), **options: Any
+    ) -> Any:
         """Return the cells as pandas reads them."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than column names
-            warnings.simplefilter("ignore", pd.errors.DtypeWarning)
-            frame: pd.DataFrame = pd.read_csv(
+        with _strict_parsing():
+            return pd.read_csv(
                 io.TextIOWrapper(
                     io.BufferedReader(_Checked(self._unpacked(), self.path)),
                     "utf-8-sig",
@@ -142,12 +174,11 @@ class Table:
                 ),
                 sep=self._delimiter,
                 index_col=False,
-                dtype=dict.fromkeys((name for name in text_columns if name in self.columns), str),
+                dtype=dict.fromkeys({*text_columns, *words} & {*self.columns}, str),
                 keep_default_na=False,
                 na_values={n: list(MISSING) for n in self.columns if n not in text_columns},
                 **options,
             )
-            return frame
 
     def _read_excel(self, text_columns: Collection[str]) -> pd.DataFrame:
         _refuse_repeated(self.columns)
@@ -165,6 +196,14 @@ def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
     """Return the cells of a csv, parquet or Excel file, rows numbered from 0."""
     with Table(path) as table:
         return table.read(text_columns).reset_index(drop=True)
+
+
+@contextmanager
+def _strict_parsing() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than column names
+        warnings.simplefilter("ignore", pd.errors.DtypeWarning)
+        yield
 
 
 class _Checked(io.RawIOBase):
@@ -206,16 +245,6 @@ def choose_delimiter(text: str, usual: str) -> str:
         if len(counts) == 1 and max(counts) > 1:
             return delimiter
     return usual
-
-
-def list_codes(cells: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Return the columns of digits that begin with 0, of cells that are texts."""
-    codes = []
-    for name, column in zip(names, cells, strict=False):
-        words = cells[column][cells[column] != ""]
-        if words.str.fullmatch(r"\d+").all() and words.str.match(r"0\d").any():
-            codes.append(name)
-    return codes
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:
@@ -319,6 +348,8 @@ def as_text(cell: Any) -> str:
 
 def as_texts(cells: "pd.Series[Any]") -> np.ndarray[Any, Any]:
     """Return cells as text, each distinct one converted once."""
+    if isinstance(cells.dtype, pd.StringDtype):
+        return cells.fillna("").to_numpy(dtype=object)
     codes, distinct = pd.factorize(cells, use_na_sentinel=False)
     return np.array([as_text(cell) for cell in distinct], dtype=object)[codes]
 

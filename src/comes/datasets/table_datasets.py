@@ -18,13 +18,7 @@ from comes.datasets.dataset import (
     check_none_excluded,
 )
 from comes.datasets.images import Images
-from comes.datasets.labels import (
-    find_form,
-    names_columns,
-    read_label_cells,
-    warn_of_labels,
-    wide_columns,
-)
+from comes.datasets.labels import LabelReader, names_columns, wide_columns
 from comes.datasets.long import PERSON, SOURCE, long_table, read_long
 from comes.datasets.options import ReadOptions
 from comes.datasets.roles import Roles, find_long_columns, find_roles, is_reserved
@@ -41,7 +35,7 @@ from comes.datasets.table import (
     write_table,
 )
 from comes.errors import ComesError, counted, listed, warn_user
-from comes.tables import find_item_column, needs_encoding
+from comes.tables.columns import find_item_column, needs_encoding
 
 TableForm = Literal["wide", "names", "long"]
 
@@ -66,9 +60,9 @@ def table_dataset(table: Table, options: ReadOptions) -> Dataset:
         codes = [name for name in table.codes if name not in numbers]
         words = find_columns(table.columns, options.word_columns) + codes
     frame = table.read({*roles.text_columns, *words})
-    form = find_form(frame, roles, options)
-    labels = read_label_cells(frame, roles, options, form)
-    warn_of_labels(labels, options, form)
+    reader = LabelReader.find(frame, roles, options)
+    labels = reader.read(frame)
+    reader.warn(labels)
     X, item = None, roles.item
     if not options.has_labels_alone:
         features = options.feature_columns or find_features(frame, roles, labels.names, words)
@@ -78,7 +72,7 @@ def table_dataset(table: Table, options: ReadOptions) -> Dataset:
     answers = labels.answers
     if labels.truth is not None and answers is not None and answers.kind == "candidates":
         check_none_excluded(labels.truth, answers, labels.names, table.first_row)
-    if X is not None and answers is not None and form.in_words:
+    if X is not None and answers is not None and reader.in_words:
         _warn_of_silent_labels(answers)
     items = None if item is None else item_names(frame, item)
     check_item_names(items or (), table.first_row)
@@ -162,16 +156,22 @@ def item_names(frame: pd.DataFrame, column: str) -> list[str]:
     if (is_empty := names == "").any():
         row = frame.index[is_empty.argmax()]
         raise ComesError(f"column {column!r} is empty at row {row}; expected the name of an item.")
-    return [str(name) for name in names]
+    return list(map(str, names))
 
 
-def read_table_features(path: Path, options: ReadOptions) -> tuple[Any, list[str] | None]:
+def read_table_features(
+    path: Path, options: ReadOptions, item: str | None = None
+) -> tuple[Any, list[str] | None]:
     """Return the feature columns, and the names of the items.
 
-    By default every column is a feature, except the item and label columns that we write.
+    By default every column is a feature, except the item and label columns that we write. The
+    column of the items in the options is used if it is there; the other one must be.
     """
     with Table(path) as table:
-        columns, wanted, item = table.columns, options.feature_columns, options.item
+        columns, wanted = table.columns, options.feature_columns
+        if item is not None and item not in columns:
+            raise no_column(item, columns)
+        item = item or options.item
         words = [c for c in columns if any(fnmatch.fnmatchcase(c, w) for w in options.word_columns)]
         words += [c for c in columns if c in options.word_columns]
         if item is None or item not in columns:

@@ -53,7 +53,8 @@ from comes.metrics import average_precision
 from comes.priors import CleanSample
 from comes.risks.checks import value_or_nan
 from comes.selection.thresholds import recalibrate_to_prior
-from comes.tables import ColumnEncoder, match_by_name, needs_encoding
+from comes.tables import ColumnEncoder
+from comes.tables.columns import match_by_name, needs_encoding
 from comes.training import History, predict_scores
 from comes.training.gradients import Risk
 from comes.training.options import Callback, MakeOptimizer

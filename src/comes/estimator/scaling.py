@@ -11,7 +11,6 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from comes.errors import ComesError, warn_user
 from comes.estimator.inputs import check_entries, has_finite_entries
 
-TINY = 1e-100  # the squares of such numbers would be 0, and their deviation with them
 FAR = 1e6  # deviations: no row of training is as far from the others
 SCALINGS = ("auto", "dense", "standard", "centre", "maxabs")
 
@@ -94,19 +93,13 @@ class ScaleFold:
         self.how = None if is_sparse and how in ("auto", "dense") else how
         self._moments, self._largest = StandardScaler(), MaxAbsScaler()
         self._flags: Any = True  # which columns hold nothing but 0 and 1
-        self._factor: Any = None  # a power of two, by which tiny columns are enlarged
 
     def add(self, X: Any, weight: npt.NDArray[np.float64] | None = None) -> None:
         """Learn from some rows."""
         if self.how == "maxabs":
             self._largest.partial_fit(X)
         elif self.how is not None:
-            if self._factor is None:
-                low, high = (np.asarray(f(X, axis=0), np.float64) for f in (np.min, np.max))
-                largest = np.maximum(high, -low)
-                self._factor = np.where((largest > 0) & (largest < TINY), 2.0**500, 1.0)
-            is_tiny = (self._factor > 1).any()
-            self._moments.partial_fit(X * self._factor if is_tiny else X, sample_weight=weight)
+            self._moments.partial_fit(X, sample_weight=weight)
         if self.how == "auto":
             self._flags &= find_flags(X)
 
@@ -116,8 +109,7 @@ class ScaleFold:
             return Scaling()
         if self.how == "maxabs":
             return Scaling(scale=self._largest.scale_)
-        mean, deviation = self._moments.mean_ / self._factor, self._moments.scale_
-        deviation = np.where(deviation == 1, 1.0, deviation / self._factor)  # 1: a constant
+        mean, deviation = self._moments.mean_, self._moments.scale_
         if self.how == "centre":
             return Scaling(mean)
         if self.how == "auto":

@@ -19,7 +19,9 @@ from comes.estimator.prepare import Training, draw_seed
 from comes.estimator.scaling import ScaleFold, Scaling, fit_scaling
 from comes.methods import Method, Rates, find_method
 from comes.priors.pooled import AnswerCounts
-from comes.tables import SAMPLE_ROWS, ColumnEncoder, EncoderFold, needs_encoding
+from comes.tables import ColumnEncoder
+from comes.tables.columns import needs_encoding
+from comes.tables.encoder import SAMPLE_ROWS, EncoderFold
 from comes.training.label_chunks import SparseTargetRows
 from comes.training.processes import join_processes
 from comes.training.rows import StreamedRows, choose_device, to_device
@@ -177,5 +179,5 @@ def gather_statistics(
         scaling = features.finish()
     elif features is not None:
         fitted = features.finish()
-        scaling = fit_scaling(fitted.transform(features.sample.rows()), scale)
+        scaling = fit_scaling(fitted.transform(features.sample()), scale)
     return StreamStatistics(kind, counts, fitted, scaling)

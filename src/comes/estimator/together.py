@@ -25,7 +25,7 @@ from comes.estimator.prepare import Training, choose_settings, count_epochs, pre
 from comes.estimator.rates import read_rates, weigh_prior
 from comes.files import end_with_parent
 from comes.methods import Likelihood, find_method
-from comes.tables import needs_encoding
+from comes.tables.columns import needs_encoding
 from comes.training.rows import becomes_dense, choose_device
 from comes.training.stacked import Trainee, train_together
 

@@ -12,7 +12,7 @@ from comes.datasets import Dataset, join_rows, make_scenes, open_dataset
 from comes.errors import ComesError
 from comes.experiment.protocols import Rows, draw_labels
 from comes.results import DataSpec, TaskSpec
-from comes.tables import needs_encoding
+from comes.tables.columns import needs_encoding
 
 
 class Repeat(NamedTuple):

@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import io
 import json
 import os
 import tarfile
@@ -10,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
@@ -50,11 +50,9 @@ def data_folder() -> Path | None:
 
 
 def download(address: str, checksum: str | None, path: Path) -> Path:
-    """Return a file of the cache, downloaded if it is not there.
+    """Return a file of the cache, downloaded if it is not there, and going on where it broke.
 
-    What arrived before a connection broke stays in ``NAME.part``, and the next call goes on from
-    there. The file gets its name when the whole of it has the checksum, "sha256:..." or "md5:...";
-    None for what changes, such as the pages of a web service.
+    The checksum is "sha256:...", "md5:...", or None for what changes, as web services do.
     """
     if path.is_file():
         return path
@@ -119,11 +117,7 @@ def _resume(address: str, part: Path) -> None:
 
 
 def unpack_tar(archive: Path, folder: Path) -> None:
-    """Unpack a tar archive into a folder, and remove the archive.
-
-    Members and links that lead outside the folder are refused, and devices. A member appears in its
-    place only when all of them could be unpacked.
-    """
+    """Unpack a tar archive into a folder, all of it or nothing, and remove the archive."""
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as name:
             temporary = Path(name)
@@ -164,13 +158,10 @@ def grow_features(
 ) -> Features:
     """Compute features into a file that grows, so that a kill loses a second of work; return them.
 
-    Until it is whole the file is ``part``, which calls for nearly the same items share. A json file
-    beside it holds how many rows are safely on disk, and a hash of the items (pictures, texts) that
-    they belong to: ``states`` gives for every item what tells it from a changed one. A later call
-    goes on from there if its first items are the same, so an item that cannot be read costs nothing
-    of what comes before it: ``compute`` gives rows part by part, from the row with this number on.
-
-    Another process that writes the file is waited for, after a call of ``when_busy``.
+    Until it is whole the file is ``part``; a json file beside it notes how many rows are on disk,
+    and a hash of the items that they belong to, of which ``states`` gives what tells each from a
+    changed one. A later call whose first items are the same goes on from there: ``compute`` gives
+    rows from this number on. A process that writes it already is waited for, after ``when_busy``.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -223,21 +214,18 @@ def _write_rows(
     compute: Callable[[int], Iterator[Features]],
 ) -> None:
     """Go on writing; what is done is noted every second, and whatever happens."""
-    buffer = io.BytesIO()
     described: Any = {"descr": NUMBER.str, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(buffer, described)
-    header, row_bytes = buffer.getvalue(), shape[1] * NUMBER.itemsize
+    file.seek(0)
+    np.lib.format.write_array_header_1_0(file, described)
+    start, row_bytes = file.tell(), shape[1] * NUMBER.itemsize
+    n_stored = (os.fstat(file.fileno()).st_size - start) // row_bytes
     done, hashed, following = 0, hashlib.sha256(), states()
-    try:
+    with suppress(OSError, ValueError, KeyError, TypeError):  # no note, or a damaged one
         noted = json.loads(note.read_text())
-        needed = len(header) + noted["done"] * row_bytes
-        is_fitting = noted["n_features"] == shape[1] and noted["done"] <= shape[0]
-        if is_fitting and os.fstat(file.fileno()).st_size >= needed:
-            for _ in range(noted["done"]):
-                hashed.update(next(following))
+        if noted["n_features"] == shape[1] and noted["done"] <= min(n_stored, shape[0]):
+            for state in islice(following, noted["done"]):
+                hashed.update(state)
             done = noted["done"] if hashed.hexdigest() == noted["items"] else 0
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # no note, or a damaged one
     if not done:
         hashed, following = hashlib.sha256(), states()
 
@@ -248,17 +236,15 @@ def _write_rows(
         with replacing_file(note) as temporary:
             temporary.write_text(f"{text}\n")
 
-    file.seek(0)
-    file.write(header)
-    file.seek(len(header) + done * row_bytes)
+    file.seek(start + done * row_bytes)
     file.truncate()
     saved = time.monotonic()
     try:
         for rows in compute(done):
             file.write(np.ascontiguousarray(rows, NUMBER).data)
             done += len(rows)
-            for _ in range(len(rows)):
-                hashed.update(next(following))
+            for state in islice(following, len(rows)):
+                hashed.update(state)
             if time.monotonic() - saved > SECONDS:
                 save_note()
                 saved = time.monotonic()

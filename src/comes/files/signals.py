@@ -1,8 +1,4 @@
-"""Signals that end a program: what must not be cut in two is done first, and a parent is watched.
-
-Ctrl-C raises KeyboardInterrupt. The command line lets SIGTERM and SIGHUP do the same, so that what
-was trained is kept, and no temporary file stays behind.
-"""
+"""Signals that end a program, which let it finish what must not be cut, and a parent's end."""
 
 import os
 import signal
@@ -18,10 +14,9 @@ SIGNALS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
 
 
 def run_interruptible(run: Callable[[], int]) -> int:
-    """Run a command that SIGTERM and SIGHUP interrupt as Ctrl-C does; return its exit code.
+    """Run a command that SIGTERM and SIGHUP interrupt as Ctrl-C does, and are ignored afterwards.
 
-    That is 130 after Ctrl-C, 128 plus the number of another signal. The program is expected to end
-    then: the two signals are ignored from here on.
+    Return its exit code: 130 after Ctrl-C, 128 plus the number of another signal.
     """
     received: list[int] = []
 
@@ -49,9 +44,9 @@ def run_interruptible(run: Callable[[], int]) -> int:
 
 @contextmanager
 def deferring_interrupts(*, at_once: bool = True) -> Iterator[None]:
-    """Let signals that end a program wait until the end of the block; a second one does not wait.
+    """Let signals wait, at once or from `defer_from_here` on, to the end or `no_longer_defer`.
 
-    They wait at once, or from `defer_from_here` on, until `no_longer_defer`.
+    A second one does not wait.
     """
     deferral = _Deferral()
     _DEFERRALS.append(deferral)

@@ -37,11 +37,7 @@ def replacing_file(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: str | Path, files: Collection[str]) -> Iterator[Path]:
-    """Give a temporary folder to fill; it becomes ``path`` when the block ends well.
-
-    An existing folder is replaced only if it holds nothing but ``files``, so that a mistyped path
-    never deletes something else.
-    """
+    """Give a temporary folder to fill; it becomes ``path``, if that holds nothing but ``files``."""
     path = check_folder_target(path, files)
     temporary = _name_temporary(path)
     try:
@@ -79,11 +75,7 @@ def check_folder_target(path: str | Path, files: Collection[str]) -> Path:
 
 
 def refuse_inputs(output: str | Path, *inputs: object) -> None:
-    """Raise if writing an output would replace one of the inputs, or a folder that holds one.
-
-    Links, hard links and other spellings of a path are the same file. An input that is not a path,
-    or does not exist, cannot be replaced.
-    """
+    """Raise if writing an output would replace one of the inputs, or a folder that holds one."""
     target = expanded(output)
     if not os.path.exists(target):  # not yet, or the path leads through folders that do not exist
         target = Path(os.path.normpath(target))
@@ -106,11 +98,9 @@ def refuse_inputs(output: str | Path, *inputs: object) -> None:
 def refuse_same(*outputs: str | Path | None) -> None:
     """Raise if two outputs would be one file."""
     paths = [expanded(output).resolve() for output in outputs if output is not None]
-    for number, path in enumerate(paths):
-        if path in paths[:number]:
-            raise ComesError(
-                f"two results would go to {path.name}. Name another file for one of them."
-            )
+    twice = [path.name for path in paths if paths.count(path) > 1]
+    if twice:
+        raise ComesError(f"two results would go to {twice[0]}. Name another file for one of them.")
 
 
 def expanded(path: str | Path) -> Path:
@@ -118,9 +108,8 @@ def expanded(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise ComesError(
-            f"{_shorten(path)} cannot be found: {error}. Write the path out."
-        ) from None
+        shown = _shorten(path)
+        raise ComesError(f"{shown} cannot be found: {error}. Write the path out.") from None
 
 
 def _resolve_target(path: str | Path) -> Path:
@@ -131,9 +120,8 @@ def _resolve_target(path: str | Path) -> Path:
         with suppress(FileNotFoundError, NotADirectoryError):
             target.lstat()
     except (RuntimeError, ValueError) as error:  # links that lead round in a circle, a NUL
-        raise ComesError(
-            f"{_shorten(path)} cannot be written: {error}. Correct the path."
-        ) from None
+        shown = _shorten(path)
+        raise ComesError(f"{shown} cannot be written: {error}. Correct the path.") from None
     except OSError as error:  # a name that is too long, say
         raise _make_write_error(named, error) from None
     if os.path.exists(named) and not (target.is_file() or target.is_dir()):

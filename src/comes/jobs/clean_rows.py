@@ -12,7 +12,8 @@ from comes.datasets import Dataset, Images, ReadOptions
 from comes.datasets.opening import open_truth
 from comes.errors import ComesError
 from comes.priors import CleanSample
-from comes.tables import ColumnEncoder, needs_encoding
+from comes.tables import ColumnEncoder
+from comes.tables.columns import needs_encoding
 
 
 def read_clean(

@@ -32,7 +32,8 @@ from comes.jobs.project_data import with_text_column
 from comes.jobs.setting_checks import refuse_settings
 from comes.jobs.table_columns import make_encoder, name_item_column, summarise_columns
 from comes.priors import ClassPriorEstimate
-from comes.tables import Column, encode_table
+from comes.tables import Column
+from comes.tables.encoder import encode_table
 from comes.training import History
 from comes.training.processes import leave_processes, process_number
 
@@ -149,7 +150,7 @@ def fit_model(
         What to choose by candidates of rows that training did not see: "method", "lr", "epochs".
     freeze : bool
         Refuse to fine-tune: leave the network of images as it is.
-    embedding : str, optional; of texts, as `comes.tables.open_embedding` takes it, else TF-IDF
+    embedding : str, optional; of texts, as `comes.tables.ColumnEncoder` takes it, else TF-IDF
     output : path, optional
         Folder for the model.
     on_choice : callable (choice) -> None

@@ -12,7 +12,6 @@ import pandas as pd
 
 from comes.datasets import Dataset, read_features, read_images
 from comes.datasets.predictions import (
-    check_item_column,
     check_prediction_name,
     prediction_table,
     write_prediction_table,
@@ -86,7 +85,7 @@ class Predicted:
     Attributes
     ----------
     table : DataFrame
-        item, predicted, and the probability of each label: see `comes.datasets.prediction_table`.
+        item, predicted (names joined by ";"), and the probability of each label.
     n_labels : int
     page : Path, or None
     questions : DataFrame, or None
@@ -135,7 +134,7 @@ def predict_items(
     Returns
     -------
     table : DataFrame
-        item, predicted, and the probability of each label: see `comes.datasets.prediction_table`.
+        item, predicted (names joined by ";"), and the probability of each label.
 
     Examples
     --------
@@ -283,14 +282,13 @@ def read_inputs(
     data = open_if_project(data)
     if isinstance(data, Dataset):
         return data.known_features(), data.items
-    if item is not None:
-        check_item_column(data, item)
     return read_features(
         data,
         classifier.feature_names,
         classifier.n_features_in_,
         words=find_word_columns(classifier),
-        item=item or getattr(classifier, "item_column_", None),
+        item=item,
+        usual_item=getattr(classifier, "item_column_", None),
     )
 
 

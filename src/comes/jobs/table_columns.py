@@ -8,10 +8,11 @@ import pandas as pd
 
 from comes.datasets import Dataset, ReadOptions
 from comes.errors import ComesError
-from comes.tables import Column, ColumnEncoder, describe_columns, find_item_column, needs_encoding
+from comes.tables import Column, ColumnEncoder, describe_columns
+from comes.tables.columns import find_item_column, needs_encoding
 
 ROLES = {
-    "label": "what was said about a label, or names of labels",
+    "label": "labels",
     "truth": "true labels; nothing is trained on them",
     "item": "the names of the items",
     "ignored": "left out",

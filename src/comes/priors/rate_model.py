@@ -47,7 +47,7 @@ from comes.answers.convert import BoolMatrix
 from comes.errors import ComesError
 from comes.models import linear, mlp
 from comes.risks import BceRisk
-from comes.tables import encode_table
+from comes.tables.encoder import encode_table
 from comes.training import TrainOptions, make_optimizer, predict_scores, train
 from comes.training.gradients import Risk
 from comes.training.rows import to_device

@@ -34,7 +34,7 @@ from comes.errors import ComesError
 from comes.priors import ClassPriorEstimate
 from comes.selection.estimates import labels_below, read_rows
 from comes.selection.intervals import MIN_ROWS, prior_error
-from comes.tables import encode_table
+from comes.tables.encoder import encode_table
 
 FloatArray = npt.NDArray[np.float64]
 

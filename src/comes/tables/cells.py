@@ -1,8 +1,8 @@
 """The cells of a column as words, numbers, dates and flags, whatever they are stored as.
 
-Texts show numbers and dates in a form, found once by `find_numbers` or `find_dates` and stored with
-a model. That of numbers is the decimal sign, then a blank and the unit if there is one (``. m2``);
-that of dates one or more formats of strptime (``%Y-%m-%d|%d-%b-%y``).
+How texts show numbers or dates is found once and stored with a model, as a form. That of numbers is
+the decimal sign, then a blank and the unit if there is one (``. m2``); that of dates one or more
+formats of strptime (``%Y-%m-%d|%d-%b-%y``).
 """
 
 import re
@@ -40,7 +40,7 @@ def find_storage(cells: Cells) -> Literal["numbers", "dates", "words", "nested"]
         return "dates"
     if types.is_complex_dtype(dtype):
         return "nested"
-    if any(check(dtype) for check in (types.is_numeric_dtype, types.is_timedelta64_dtype)):
+    if types.is_numeric_dtype(dtype) or types.is_timedelta64_dtype(dtype):
         return "numbers"
     if isinstance(dtype, pd.ArrowDtype):
         return "nested" if issubclass(dtype.type, NESTED) else "words"
@@ -61,19 +61,19 @@ def read_words(cells: Cells) -> Cells:
     A number that is whole has the same text whether it is stored as an integer or not.
     """
     if pd.api.types.is_object_dtype(cells.dtype):
-        return _write_words(cells)
-    places, different = pd.factorize(cells)  # few words may fill many rows
-    words = np.array([*_write_words(pd.Series(different)), None], dtype=object)
-    return pd.Series(words[places], index=cells.index, name=cells.name, dtype=object)
+        words = np.array(_write_words(cells), dtype=object)
+    else:
+        places, different = pd.factorize(cells)  # few words may fill many rows
+        words = np.array([*_write_words(pd.Series(different)), None], dtype=object)[places]
+    return pd.Series(words, index=cells.index, name=cells.name, dtype=object)
 
 
-def _write_words(cells: Cells) -> Cells:
+def _write_words(cells: Cells) -> list[str | None]:
     if find_storage(cells) == "numbers" and not pd.api.types.is_bool_dtype(cells.dtype):
         cells = cells.astype(object).map(_write_number, na_action="ignore")
     pairs = zip(cells.tolist(), cells.notna(), strict=True)
-    words = [str(cell).strip() if is_known else None for cell, is_known in pairs]
-    words = [None if word is None or word.casefold() in MISSING_WORDS else word for word in words]
-    return pd.Series(words, index=cells.index, name=cells.name, dtype=object)
+    words = [str(cell).strip() if is_known else "" for cell, is_known in pairs]
+    return [None if word.casefold() in MISSING_WORDS else word for word in words]
 
 
 def _write_number(number: Any) -> str:
@@ -87,8 +87,7 @@ def _write_number(number: Any) -> str:
 
 def read_texts(cells: Cells) -> list[str]:
     """Return the cells as texts, empty where there is none."""
-    words = cells.astype(object).map(str, na_action="ignore")
-    return [word if isinstance(word, str) else "" for word in words]
+    return [str(cell) for cell in cells.astype(object).where(cells.notna(), "")]
 
 
 def read_missing(cells: Cells) -> BoolArray:
@@ -120,49 +119,53 @@ class Found(NamedTuple):
     is_doubtful: bool = False
 
 
+def _word_strays(words: Cells) -> str:
+    if not len(words):
+        return ""
+    shown = listed([str(word) for word in words.unique()], most=3)
+    return f"; {counted(len(words), 'other cell', 'count as missing')} ({shown})"
+
+
 # Numbers ------------------------------------------------------------------------------------------
 
 CODE = re.compile(r"0\d|\+[\d ]{9}")  # as in 00123 and +49 170 123456, which are no numbers
-SIGNS = r"[\s\u00a0\u202f%$€£]"  # beside a number
-GROUPED = {".": r"^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$", ",": r"^[-+]?\d{1,3}(\.\d{3})+(,\d+)?$"}
-DIGITS = {
-    ".": re.compile(r"\d*\.?\d+|\d+\.|\d{1,3}([,' ])\d{3}(\1\d{3})*(\.\d+)?"),
-    ",": re.compile(r"\d*,?\d+|\d+,|\d{1,3}([.' ])\d{3}(\1\d{3})*(,\d+)?"),
-}
+DIGITS = re.compile(r"\d*\.?\d+|\d+\.|\d{1,3}([,' ])\d{3}(\1\d{3})*(\.\d+)?")
+SWAPPED = str.maketrans(".,", ",.")
+SEPARATORS_OF_THOUSANDS = str.maketrans("", "", "', ")
 TIMES = {"k": 1e3, "K": 1e3, "M": 1e6, "mn": 1e6, "Mio": 1e6, "bn": 1e9, "Mrd": 1e9}
 CURRENCIES = "eur|usd|gbp|chf|jpy|cny|inr|cad|aud|nzd|sek|nok|dkk|pln|czk|huf|brl|mxn|krw|zar|rs"
-SAME_UNIT = {
-    **{"€": "eur", "euro": "eur", "$": "usd", "us$": "usd", "£": "gbp", "¥": "jpy", "₹": "inr"},
-    **{"percent": "%", "pct": "%", "sqm": "m2", "sq m": "m2", "sq ft": "sqft", "ft2": "sqft"},
-}
-SYMBOLS = "€$£¥₹"
+SYMBOLS = {"€": "eur", "$": "usd", "£": "gbp", "¥": "jpy", "₹": "inr"}
+SAME_UNIT = SYMBOLS | {"euro": "eur", "us$": "usd", "percent": "%", "pct": "%"}
+SAME_UNIT |= {"sqm": "m2", "sq m": "m2", "sq ft": "sqft", "ft2": "sqft"}
+NO_UNITS = ("st", "nd", "rd", "th", "am", "pm")
+PLAIN_UNITS = ("", "%", "eur", "usd", "gbp")  # which numbers may have that had no unit in training
 PLAIN_SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", "\N{RIGHT SINGLE QUOTATION MARK}": "'"})
 NUMBER = re.compile(
     rf"""(?P<open>\()?[~≈]?\s*(?P<sign>[-+])?\s*
-    (?P<before>[{SYMBOLS}]|US\$|(?i:{CURRENCIES})(?=[\s\d.]))?\s*(?P<minus>-)?
+    (?P<before>[{"".join(SYMBOLS)}]|US\$|(?i:{CURRENCIES})(?=[\s\d.]))?\s*(?P<minus>-)?
     (?P<digits>\d(?:[\d.,' ]*\d)?[.,]?|[.,]\d+)(?P<exponent>[eE][-+]?\d+)?
     \s*(?:(?P<times>{"|".join(TIMES)})\.?(?![^\W\d_]))?
-    \s*(?P<after>(?:[^\W\d_]|[%‰°{SYMBOLS}/"'])(?:[^\W\d_]|[%°{SYMBOLS}/. ]){{0,14}}[23]?)?
+    \s*(?P<after>(?:[^\W\d_]|[%‰°{"".join(SYMBOLS)}/"'])
+    (?:[^\W\d_]|[%°{"".join(SYMBOLS)}/. ]){{0,14}}[23]?)?
     (?(open)\s*\))""",
     re.VERBOSE,
 )
 
 
-def read_numbers(cells: Cells, form: str = ".", name: str | None = None) -> FloatArray:
+def read_numbers(cells: Cells, form: str = ".") -> FloatArray:
     """Return the cells as numbers; NaN where there is none. Infinite ones are an error."""
-    is_object = pd.api.types.is_object_dtype(cells.dtype)
     if pd.api.types.is_timedelta64_dtype(cells.dtype):
-        values = (cells / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
-    elif find_storage(cells) != "numbers":
+        cells = cells / pd.Timedelta(days=1)
+    if find_storage(cells) != "numbers":
         values = _parse_numbers(read_words(cells), form)
-    elif is_object:
+    elif pd.api.types.is_object_dtype(cells.dtype):
         values = np.array([_as_float(cell) for cell in cells], dtype=np.float64)
     else:
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
     infinite = np.isinf(values)
     if infinite.any():
         raise ComesError(
-            f"column {str(cells.name if name is None else name)!r} must hold finite numbers; got "
+            f"column {str(cells.name)!r} must hold finite numbers; got "
             f"{values[infinite][0]} at row {int(infinite.argmax())}. Correct that cell, or leave "
             "it empty: it is then a missing value."
         )
@@ -170,10 +173,8 @@ def read_numbers(cells: Cells, form: str = ".", name: str | None = None) -> Floa
 
 
 def _as_float(cell: Any) -> float:
-    if pd.isna(cell):
-        return np.nan
     try:
-        return float(cell)
+        return np.nan if pd.isna(cell) else float(cell)
     except OverflowError:
         return np.inf
 
@@ -181,49 +182,32 @@ def _as_float(cell: Any) -> float:
 def _parse_numbers(words: Cells, form: str) -> FloatArray:
     """Return the numbers that texts show in a form, NaN where they show none."""
     places, different = pd.factorize(words)
-    known = pd.Series(different, dtype="str")
-    if len(form) > 1:
-        values = _parse_with_unit(list(different), form[0], form[2:])
-    else:
-        known = known.str.replace(SIGNS, "", regex=True)
-        grouped = known.str.match(GROUPED[form]).fillna(False).astype(bool)
-        known = known.where(~grouped, known.str.replace(_OTHER[form], "", regex=False))
-        known = known.str.replace(",", ".", regex=False) if form == "," else known
-        values = _to_floats(known)
+    decimal, unit = form[0], form[2:]
+    units = ("", unit) if unit else PLAIN_UNITS
+    plain = pd.Series(different, dtype="str")
+    plain = plain.str.translate(SWAPPED) if decimal == "," else plain
+    numbers: Any = pd.to_numeric(plain, errors="coerce")
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    for place in np.flatnonzero(np.isnan(values)):
+        match = _match_number(different[place])
+        digits = None if match is None else _fit_digits(match["digits"], decimal)
+        if digits is not None and _find_unit(match) in units:
+            is_negative = match["open"] or "-" in (match["sign"], match["minus"])
+            factor = TIMES.get(match["times"], 1.0) * (-1.0 if is_negative else 1.0)
+            values[place] = factor * float(digits + (match["exponent"] or ""))
     return np.append(values, np.nan)[places]
-
-
-_OTHER = {".": ",", ",": "."}
-
-
-def _to_floats(words: Cells) -> FloatArray:
-    numbers: Any = pd.to_numeric(words, errors="coerce")
-    return np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-def _parse_with_unit(words: list[str], decimal: str, unit: str) -> FloatArray:
-    """Return the numbers of different texts that have a unit, or none."""
-    plain, factors = [], []
-    without = str.maketrans("", "", f"' {_OTHER[decimal]}")
-    for word in words:
-        match = _match_number(word)
-        is_number = match is not None and DIGITS[decimal].fullmatch(match["digits"]) is not None
-        if not is_number or _find_unit(match) not in ("", unit):
-            plain.append("")
-            factors.append(1.0)
-            continue
-        digits = match["digits"].translate(without).replace(",", ".").rstrip(".")
-        plain.append(digits + (match["exponent"] or ""))
-        is_negative = match["open"] or "-" in (match["sign"] or "+", match["minus"])
-        factors.append(TIMES.get(match["times"], 1.0) * (-1.0 if is_negative else 1.0))
-    values: FloatArray = _to_floats(pd.Series(plain, dtype="str")) * np.array(factors)
-    return values
 
 
 def _match_number(word: str) -> Any:
     if not word.isascii():
         word = unicodedata.normalize("NFKC", word).translate(PLAIN_SIGNS)
     return NUMBER.fullmatch(word)
+
+
+def _fit_digits(digits: str, decimal: str) -> str | None:
+    """Return digits with a decimal point and nothing else, None if they cannot be read so."""
+    digits = digits.translate(SWAPPED) if decimal == "," else digits
+    return digits.translate(SEPARATORS_OF_THOUSANDS) if DIGITS.fullmatch(digits) else None
 
 
 def _find_unit(match: Any) -> str:
@@ -234,7 +218,6 @@ def _find_unit(match: Any) -> str:
 def _name_unit(written: str) -> str:
     """Return the name of a unit, alike for all spellings of it."""
     written = fold_word(written).strip(". ")
-    written = SAME_UNIT.get(written, written)
     single = written[:-1] if len(written) > 3 and written.endswith("s") else written
     return SAME_UNIT.get(single, single)
 
@@ -250,36 +233,33 @@ def find_numbers(words: Cells, decimal: str | None = None, is_asked: bool = Fals
         return Found(None)
     sample = different.iloc[:: max(len(different) // N_LOOKED_AT, 1)]
     matches = [match for match in map(_match_number, sample) if match is not None]
-    if not matches or (not is_asked and len(matches) < MOST_STRAY * len(sample)):
+    if not matches:
         return Found(None)
-    units = Counter(_find_unit(match) for match in matches)
-    without = units.pop("", 0)
-    unit = max(units, key=lambda name: units[name]) if units else ""
-    if not is_asked and without + units[unit] < (1 - MOST_STRAY) * len(matches):
-        return _refuse_units(units, len(matches) == len(sample))
+    units = Counter(map(_find_unit, matches))
+    n_plain = units.pop("", 0)
+    unit, n_unit = units.most_common(1)[0] if units else ("", 0)
+    if not is_asked and n_plain + n_unit < (1 - MOST_STRAY) * len(matches):
+        return _refuse_units(units) if len(matches) == len(sample) else Found(None)
     sign, example = _find_decimal(matches, unit, decimal)
     if example is not None and len(sample) < len(different):  # another may tell
         every = [match for match in map(_match_number, different) if match is not None]
         sign, example = _find_decimal(every, unit, decimal)
-    form = f"{sign} {unit}"
-    values = _parse_numbers(different, form)
-    is_known = ~np.isnan(values)
-    if not unit and np.array_equal(_parse_numbers(different[is_known], sign), values[is_known]):
-        form = sign
-    is_stray = words.isin(different[~is_known])
+    shown = [m for m in matches if _find_unit(m) == unit and (unit or m["times"] or m["open"])]
+    form = f"{sign} {unit}" if shown else sign
+    is_stray = words.isin(different[np.isnan(_parse_numbers(different, form))])
     n_stray = int(is_stray.sum())
     is_few = n_stray <= MOST_STRAY * len(words) and len(different) > FEW_NUMBERS
     if n_stray == len(words) or (n_stray and not is_asked and not is_few):
         return Found(None)
     why = "numbers" if n_stray else "texts that are numbers"
     if unit:
-        shown = next(match for match in matches if _find_unit(match) == unit)
-        why = f"numbers with {(shown['before'] or shown['after']).strip()!r}, such as {shown[0]!r}"
-    elif len(form) > 1:
-        odd = is_known & (_parse_numbers(different, sign) != values)
-        why = f"numbers such as {different[odd].iloc[0]!r}, read as {values[odd][0]:g}"
+        written = (shown[0]["before"] or shown[0]["after"]).strip()
+        why = f"numbers with {written!r}, such as {shown[0][0]!r}"
+    elif shown:
+        (value,) = _parse_numbers(pd.Series([shown[0][0]]), form)
+        why = f"numbers such as {shown[0][0]!r}, read as {value:g}"
     if example is not None:
-        value = _parse_numbers(pd.Series([example]), sign)[0]
+        (value,) = _parse_numbers(pd.Series([example]), sign)
         why += (
             f"; {example!r} is read as {value:g}. If that is wrong, write numbers with a decimal "
             "point and nothing between thousands"
@@ -288,39 +268,29 @@ def find_numbers(words: Cells, decimal: str | None = None, is_asked: bool = Fals
     return Found(form, why, n_stray, n_stray > 0 or example is not None)
 
 
-def _word_strays(words: Cells) -> str:
-    if not len(words):
-        return ""
-    shown = listed([str(word) for word in words.unique()], most=3)
-    return f"; {counted(len(words), 'other cell', 'count as missing')} ({shown})"
-
-
-def _refuse_units(units: Counter[str], are_all: bool) -> Found:
+def _refuse_units(units: Counter[str]) -> Found:
     """Return why numbers of several units are none, if they are units: not as in 12a and 12b."""
-    common = [unit for unit, count in units.most_common(3) if count * 20 >= units.total()]
-    no_units = ("st", "nd", "rd", "th", "am", "pm")
-    are_units = not any(" " in unit or unit in no_units for unit in common)
-    is_one_letter = all(len(unit) == 1 for unit in common)
-    if not are_all or len(units) > 5 or len(common) < 2 or is_one_letter or not are_units:
+    is_letter = all(len(unit) == 1 for unit in units)
+    if len(units) > 5 or is_letter or any(" " in unit or unit in NO_UNITS for unit in units):
         return Found(None)
-    why = f"numbers with different units ({listed(common)}). Write all in one unit"
+    why = f"numbers with different units ({listed(list(units))}). Write all in one unit"
     return Found(None, why, is_doubtful=True)
 
 
 def _find_decimal(matches: list[Any], unit: str, decimal: str | None) -> tuple[str, str | None]:
     """Return the decimal sign that more numbers can have, and one of them if none tells."""
     digits = [match["digits"] for match in matches]
-    fits = {sign: sum(DIGITS[sign].fullmatch(one) is not None for one in digits) for sign in ".,"}
-    if fits["."] != fits[","]:
-        return max(fits, key=lambda sign: fits[sign]), None
-    commas = next((one for one in digits if "," in one), None)
-    points = next((one for one in digits if "." in one), None)
+    points, commas = (sum(_fit_digits(one, sign) is not None for one in digits) for sign in ".,")
+    if points != commas:
+        return "." if points > commas else ",", None
+    comma = next((one for one in digits if "," in one), None)
+    point = next((one for one in digits if "." in one), None)
     is_price = unit in CURRENCIES.split("|")  # nobody writes 154.607 € for tenths of cents
-    if commas is None and (points is None or not is_price):
+    if comma is None and (point is None or not is_price):
         return ".", None
-    if decimal is not None and not is_price:
-        return decimal, commas if decimal == "." else None
-    return (".", commas) if commas is not None else (",", points)
+    if is_price:
+        return "." if comma is not None else ",", None
+    return decimal or ".", comma if decimal != "," else None
 
 
 # Dates --------------------------------------------------------------------------------------------
@@ -333,14 +303,12 @@ CLOCK = re.compile(
     r"T?\d{1,2}:\d{2}(?P<seconds>:\d{2}(?P<fraction>\.\d{1,9})?)?(?P<half>\s?[AaPp][Mm])?"
     r"(?P<zone>\s?(?:Z|[-+]\d{2}:?\d{2})|\s(?:UTC|GMT))?(?![\w:])"
 )
-# What a number may be, by its place among years of four digits (Y), names (b) and others (n).
-ORDERS = {
-    **{"Ynn": ["Ymd"], "nnY": ["mdY", "dmY"], "nnn": ["mdy", "dmy", "ymd"], "Yn": ["Ym"]},
-    **{"nbY": ["dbY"], "nbn": ["dby"], "bnY": ["bdY"], "bY": ["bY"], "Ybn": ["Ybd"], "nY": ["mY"]},
-}
 TOKEN = re.compile(r"[^\W\d_]+|\d+")
-SEPARATORS = re.compile(r"[-/., \0]*")
-MONTH_FIRST = re.compile(r"%m[/. -]+%d[/. -]+%[Yy]")
+DIGIT_KINDS = {1: "n", 2: "n", 4: "Y", 8: "D"}
+# What numbers may be, by their places among years (Y), names (b), others (n) and 20251012 (D).
+ORDERS = {"Ynn": "Ymd", "nnY": "mdY dmY", "nnn": "mdy dmy ymd", "Yn": "Ym", "nY": "mY", "D": "D"}
+ORDERS |= {"nbY": "dY", "nbn": "dy", "bnY": "dY", "Ybn": "Yd", "bY": "Y"}
+ORDERS |= {"b-n": "y"}  # Oct-25, as spreadsheets write October 2025
 MOST_FORMS = 4
 
 
@@ -361,12 +329,10 @@ def read_dates(cells: Cells, form: str | None) -> Cells:
 
 def _parse_dates(words: Cells, form: str) -> Cells:
     """Return the moments of different texts, each read by the first form that fits."""
-    first, *others = form.split("|")
-    moments: Any = pd.to_datetime(words, format=first, errors="coerce", utc=True)
-    moments = moments.dt.as_unit("us")
-    for other in others:
+    moments: Any = pd.Series(pd.NaT, index=words.index, dtype="datetime64[us, UTC]")
+    for one in form.split("|"):
         left = words[moments.isna()]
-        more: Any = pd.to_datetime(left, format=other, errors="coerce", utc=True)
+        more: Any = pd.to_datetime(left, format=one, errors="coerce", utc=True)
         moments = moments.fillna(more.dt.as_unit("us"))
     return moments
 
@@ -401,9 +367,9 @@ def find_dates(words: Cells, is_asked: bool = False) -> Found:
     undecided: list[str] = []
     for formats, _ in shapes.most_common(MOST_FORMS):
         fits = [int(_parse_dates(different, one).notna().sum()) for one in formats]
-        is_tie = len(fits) > 1 and fits[0] == fits[1] == max(fits) > 0
         chosen.append(formats[int(np.argmax(fits))])
-        undecided += chosen[-1:] if is_tie else []
+        if len(fits) > 1 and fits[0] == fits[1] == max(fits) > 0:
+            undecided.append(formats[0])
     if undecided and any(one.startswith("%d") for one in chosen):
         swapped = {one: re.sub("%m(.*?)%d", r"%d\1%m", one) for one in undecided}
         chosen, undecided = [swapped.get(one, one) for one in chosen], []
@@ -413,13 +379,9 @@ def find_dates(words: Cells, is_asked: bool = False) -> Found:
     if n_stray == len(words) or (n_stray > MOST_STRAY * len(words) and not is_asked):
         return Found(None)
     why = f"dates like {words[~is_stray].iloc[0]!r}, read as {form.replace('|', ' or ')}"
-    if undecided:
-        why += " (the month first, as no cell tells)"
-    elif MONTH_FIRST.search(form):
-        why += " (the month first)"
+    why += " (the month first, as no cell tells)" if undecided else ""
     are_mixed = len(find_zones(words, form)) > 1
-    if are_mixed:
-        why += "; some have a time zone, and the others are taken for UTC"
+    why += "; some have a time zone, and the others are taken for UTC" if are_mixed else ""
     why += _word_strays(words[is_stray])
     return Found(form, why, n_stray, bool(n_stray or undecided or are_mixed))
 
@@ -427,40 +389,31 @@ def find_dates(words: Cells, is_asked: bool = False) -> Found:
 def _guess_formats(word: str) -> tuple[str, ...]:
     """Return the formats that a text may be a date of, the month first where that is open."""
     clock = CLOCK.search(word)
-    time = ""
-    if clock is not None:
-        word = f"{word[: clock.start()]}\0{word[clock.end() :]}"
-        time = ("T" if clock[0].startswith("T") else "") + ("%I" if clock["half"] else "%H") + ":%M"
-        time += ":%S" * bool(clock["seconds"]) + ".%f" * bool(clock["fraction"])
-        time += (clock["half"] or "")[:-2] + "%p" if clock["half"] else ""
-        zone = clock["zone"] or ""
-        time += " " * zone.startswith(" ") + ("%Z" if "T" in zone else "%z") if zone else ""
-    tokens = TOKEN.findall(word)
-    literals = TOKEN.split(word)
-    if tokens and len(tokens[0]) == 8 and tokens[0].isdigit() and len(tokens) == 1:
-        kinds = ["8"]
-    else:
-        kinds = [_guess_token(token) for token in tokens]
+    date = word if clock is None else f"{word[: clock.start()]}\0{word[clock.end() :]}"
+    kinds = []
+    for token in TOKEN.findall(date):
+        kind = DIGIT_KINDS.get(len(token)) if token.isdigit() else NAMES.get(token.casefold())
+        kinds.append(kind or "?")
     key = "".join(kind.replace("B", "b") for kind in kinds if kind not in "aA")
-    orders = ["8"] if kinds == ["8"] else ORDERS.get(key, [])
-    if "-" in literals[1:2] and key == "bn":
-        orders = ["by"]  # Oct-25, as spreadsheets write October 2025
-    if not orders or not all(SEPARATORS.fullmatch(literal) for literal in literals):
+    orders = ORDERS.get("b-n" if key == "bn" and "-" in date else key, "").split()
+    if TOKEN.sub("", date).strip("-/., \0"):
         return ()
-    return tuple(_write_format(literals, kinds, order).replace("\0", time) for order in orders)
+    time = "" if clock is None else _write_clock(clock)
+    formats = []
+    for order in orders:
+        left = iter(order)
+        codes = [kind if kind in "aAbB" else next(left) for kind in kinds]
+        written = TOKEN.sub("{}", date).format(*(f"%{code}" for code in codes))
+        formats.append(written.replace("%D", "%Y%m%d").replace("\0", time))
+    return tuple(formats)
 
 
-def _guess_token(token: str) -> str:
-    if token.isdigit():
-        return {4: "Y", 2: "n", 1: "n"}.get(len(token), "?")
-    return NAMES.get(token.casefold(), "?")
-
-
-def _write_format(literals: list[str], kinds: list[str], order: str) -> str:
-    left = iter(order)
-    written = literals[0]
-    for kind, literal in zip(kinds, literals[1:], strict=True):
-        code = kind if kind in "aA" else next(left)
-        named = kind if kind in "bB" else code
-        written += ("%Y%m%d" if code == "8" else f"%{named}") + literal
+def _write_clock(clock: re.Match[str]) -> str:
+    half, zone = clock["half"] or "", clock["zone"] or ""
+    written = ("T" if clock[0].startswith("T") else "") + ("%I:%M" if half else "%H:%M")
+    written += ":%S" if clock["seconds"] else ""
+    written += ".%f" if clock["fraction"] else ""
+    written += f"{half[:-2]}%p" if half else ""
+    if zone:
+        written += (" " if zone.startswith(" ") else "") + ("%Z" if "T" in zone else "%z")
     return written

@@ -2,20 +2,19 @@
 
 import difflib
 import re
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from comes.errors import ComesError, listed
+from comes.errors import ComesError, listed, warn_user
 from comes.tables.cells import (
     FALSE_WORDS,
     N_LOOKED_AT,
     TRUE_WORDS,
     Cells,
+    Found,
     find_dates,
     find_numbers,
     find_storage,
@@ -26,10 +25,7 @@ from comes.tables.cells import (
     read_words,
 )
 
-Kind = Literal[
-    "number", "category", "boolean", "date", "text", "id", "constant", "empty", "ignored"
-]
-GIVEN_KINDS = ("number", "category", "boolean", "date", "text", "ignored")
+KINDS = ("number", "category", "boolean", "date", "text", "ignored")  # that can be asked for
 LEFT_OUT = ("id", "constant", "empty", "ignored")
 
 FEW_VALUES = 40  # words with no more different values are categories
@@ -76,7 +72,7 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: str
     why: str
     n_missing: int = 0
     form: str | None = None
@@ -93,21 +89,22 @@ class Column:
         """What becomes of it, in words."""
         if not self.is_used:
             return "left out"
-        features = "features" if self.n_features is None else f"{self.n_features} features"
+        n = "features" if self.n_features is None else f"{self.n_features} features"
         made = {
             "number": "a feature, standardised",
             "boolean": "a feature, 0 or 1",
-            "category": f"{features}, one for each value; rare values share one",
-            "date": f"{features}: days since the first, the time of year and of the week",
-            "text": f"{features} of its words (TF-IDF, or an embedding)",
+            "category": f"{n}, one for each value; rare values share one",
+            "date": f"{n}: days since the first, the time of year and of the week",
+            "text": f"{n} of its words (TF-IDF, or an embedding)",
         }[self.kind]
-        if not self.n_missing or self.kind == "text":
+        filled = {
+            "number": "the median",
+            "boolean": "the commoner value",
+            "date": "the middle date",
+        }
+        if not self.n_missing or self.kind not in filled:
             return made
-        if self.kind == "category":
-            return f"{made}; so do missing ones"
-        middle = {"date": "the middle date", "boolean": "the commoner value"}
-        filled = middle.get(self.kind, "the median")
-        return f"{made}; missing values become {filled}, and a feature marks them"
+        return f"{made}; missing values become {filled[self.kind]}, and a feature marks them"
 
 
 def describe_columns(
@@ -138,132 +135,126 @@ def describe_columns(
     colour: category (asked for)
     """
     kinds = {} if kinds is None else kinds
-    names = [str(name) for name in frame.columns]
-    _check_names(names, kinds)
-    cells = {name: frame.iloc[:, place] for place, name in enumerate(names)}
-    found = {name: _describe(name, cells[name], kinds.get(name)) for name in names}
-    numbers = [column for column in found.values() if column.kind == "number"]
-    if any((c.form or "").startswith(",") and not c.is_doubtful for c in numbers):
-        for column in numbers:  # 1,234 has a decimal comma where another column surely has one
-            if column.is_doubtful:
-                given = kinds.get(column.name)
-                found[column.name] = _describe(column.name, cells[column.name], given, ",")
-    return tuple(found.values())
-
-
-def _check_names(names: list[str], kinds: Mapping[str, str]) -> None:
-    """Raise if a name occurs twice, or a kind is given to no column, or is none."""
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise ComesError(
-            f"columns must have different names; {repeated[0]!r} occurs more than once. Rename or "
-            "drop one of them."
-        )
+    cells = {str(name): frame.iloc[:, place] for place, name in enumerate(frame.columns)}
+    _check_names(frame)
     for name, kind in kinds.items():
-        if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ComesError(f"there is no column {name!r}; there are {listed(names)}.{hint}")
-        if kind not in GIVEN_KINDS:
+        if name not in cells:
             raise ComesError(
-                f"column {name!r} must be taken for one of {', '.join(GIVEN_KINDS)}; got {kind!r}."
+                f"there is no column {name!r}; there are {listed(list(cells))}."
+                + _suggest(name, list(cells))
             )
+        if kind not in KINDS:
+            raise ComesError(
+                f"column {name!r} must be taken for one of {', '.join(KINDS)}; got {kind!r}."
+            )
+    columns = {name: _describe(name, cells[name], kinds.get(name)) for name in cells}
+    numbers = [column for column in columns.values() if column.kind == "number"]
+    if any((c.form or "").startswith(",") and not c.is_doubtful for c in numbers):
+        for name in (c.name for c in numbers if c.is_doubtful):
+            # 1,234 has a decimal comma where another column surely has one.
+            columns[name] = _describe(name, cells[name], kinds.get(name), ",")
+    return tuple(columns.values())
 
 
-def _describe(name: str, cells: Cells, given: str | None, decimal: str | None = None) -> Column:
+def _check_names(frame: pd.DataFrame) -> None:
+    names = frame.columns.map(str)
+    if not names.is_unique:
+        raise ComesError(
+            f"columns must have different names; {names[names.duplicated()][0]!r} occurs more than "
+            "once. Rename or drop one of them."
+        )
+
+
+def _suggest(name: str, names: Sequence[str]) -> str:
+    known = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(name.casefold(), known, n=1)
+    return f" Did you mean {known[near[0]]!r}?" if near else ""
+
+
+def _describe(
+    name: str, cells: Cells, kind: str | None = None, decimal: str | None = None
+) -> Column:
     """Return what a column is taken for; ``decimal`` is the sign that other columns have."""
-    if given == "ignored":
-        return Column(name, "ignored", "asked for")
+    if kind == "ignored":
+        return Column(name, kind, "asked for")
     storage = find_storage(cells)
     if storage == "nested":
         cell = next((cell for cell in cells if not pd.api.types.is_scalar(cell)), cells.iloc[0])
-        if given is not None:
+        if kind is not None:
             raise ComesError(
-                f"column {name!r} must hold a {given} in every cell; got {type(cell).__name__}. "
+                f"column {name!r} must hold a {kind} in every cell; got {type(cell).__name__}. "
                 "Turn it into texts or numbers, or ignore the column (--ignore)."
             )
         why = f"cells of type {type(cell).__name__} are no features"
         return Column(name, "ignored", why, is_doubtful=True)
-    if storage == "words" or given is not None:
-        words = read_words(cells)
-        if words.isna().all():
-            return Column(name, "empty", "no cell holds a value", len(words))
-        if given is not None:
-            return _describe_given(name, cells, words, given, decimal)
-        return _describe_words(name, cells, words, decimal)
-    return _describe_dates(name, cells) if storage == "dates" else _describe_numbers(name, cells)
+    known = (cells if kind is None and storage != "words" else read_words(cells)).dropna()
+    n_missing = len(cells) - len(known)
+    if not len(known):
+        return Column(name, "empty", "no cell holds a value", n_missing)
+    if kind is not None:
+        return _describe_asked(name, cells, known, kind, decimal)
+    if known.nunique() == 1 and not n_missing:
+        return Column(name, "constant", f"every cell is {str(known.iloc[0])[:30]!r}")
+    if storage == "numbers":
+        return _describe_numbers(name, cells, n_missing)
+    if storage == "words":
+        return _describe_words(name, cells, known, decimal)
+    are_mixed = len(find_zones(cells, None)) > 1
+    why = "dates; some have a time zone, and the others are taken for UTC" if are_mixed else "dates"
+    return Column(name, "date", why, n_missing, is_doubtful=are_mixed)
 
 
-def _describe_given(
-    name: str, cells: Cells, words: Cells, given: str, decimal: str | None
+def _describe_asked(
+    name: str, cells: Cells, known: Cells, kind: str, decimal: str | None
 ) -> Column:
-    """Return what the user says that a column is; what does not fit counts as missing."""
-    known, storage = words[words.notna()], find_storage(cells)
-    n_missing = len(words) - len(known)
-    if given == "number" and storage != "numbers":
+    """Return a column of the kind that is asked for; what does not fit counts as missing."""
+    n_missing = len(cells) - len(known)
+    if kind == "boolean":
+        n_stray = int(np.isnan(read_flags(cells)).sum()) - n_missing
+        found = Found("", f"{n_stray} other cells count as missing", n_stray, n_stray > 0)
+    elif kind == "number" and find_storage(cells) != "numbers":
         found = find_numbers(known, decimal, is_asked=True)
-        example = "1234.5 or '26 m2', and no dates or ranges"
-    elif given == "date" and storage != "dates":
+    elif kind == "date" and find_storage(cells) != "dates":
         found = find_dates(known, is_asked=True)
-        example = "2026-01-31, or take the column for something else"
-    elif given == "boolean":
-        n_other = int(np.isnan(read_flags(cells)).sum()) - n_missing
-        why = "asked for" if not n_other else f"asked for; {n_other} other cells count as missing"
-        return Column(name, "boolean", why, n_missing + n_other, is_doubtful=n_other > 0)
     else:
-        kind: Kind = given  # type: ignore[assignment]
-        return Column(name, kind, "asked for", n_missing)
+        found = Found("")
     if found.form is None:
+        examples = {"number": "1234.5 or '26 m2', and no dates or ranges", "date": "2026-01-31"}
         raise ComesError(
-            f"column {name!r} must hold {given}s; got {listed(list(map(str, known[:3])))}. Write "
-            f"them as {example}."
+            f"column {name!r} must hold {kind}s; got {listed(list(map(str, known[:3])))}. Write "
+            f"them as {examples[kind]}, or take the column for something else."
         )
     why = f"asked for; {found.why}" if found.is_doubtful else "asked for"
+    return _as_column(name, kind, found._replace(why=why), n_missing)
+
+
+def _as_column(name: str, kind: str, found: Found, n_missing: int) -> Column:
     n_missing += found.n_stray
-    kind = "number" if given == "number" else "date"
-    return Column(name, kind, why, n_missing, found.form, is_doubtful=found.is_doubtful)
+    return Column(name, kind, found.why, n_missing, found.form or None, None, found.is_doubtful)
 
 
-def _describe_dates(name: str, cells: Cells) -> Column:
-    n_missing, n_different = int(cells.isna().sum()), cells.nunique()
-    if n_different == 0:
-        return Column(name, "empty", "no cell holds a value", n_missing)
-    if n_different == 1 and not n_missing:
-        return Column(name, "constant", "every cell holds the same date", n_missing)
-    if len(find_zones(cells, None)) > 1:
-        why = "dates; some have a time zone, and the others are taken for UTC"
-        return Column(name, "date", why, n_missing, is_doubtful=True)
-    return Column(name, "date", "dates", n_missing)
-
-
-def _describe_numbers(name: str, cells: Cells) -> Column:
+def _describe_numbers(name: str, cells: Cells, n_missing: int) -> Column:
     """Return what a column of numbers or bools is taken for."""
-    values = read_numbers(cells, name=name)
-    missing = np.isnan(values)
-    n_missing, different = int(missing.sum()), np.unique(values[~missing])
-    if not len(different):
-        return Column(name, "empty", "no cell holds a value", n_missing)
+    values = read_numbers(cells)
+    different = np.unique(values[~np.isnan(values)])
     if len(different) == 1 and not n_missing:
-        if pd.api.types.is_object_dtype(cells.dtype) and cells.nunique() > 1:
-            return Column(name, "id", "its numbers are too large to be told apart")
-        return Column(name, "constant", f"every cell is {different[0]:g}", n_missing)
+        return Column(name, "id", "its numbers are too large to be told apart")
     is_bool = pd.api.types.is_bool_dtype(cells.dtype)
     if is_bool or different.tolist() == [0.0, 1.0]:
         return Column(name, "boolean", "true and false" if is_bool else "0 and 1", n_missing)
-    reason = find_id_numbers(name, cells)
+    reason = _find_id_numbers(name, cells)
     if reason is not None:
         return Column(name, "id", reason, n_missing)
-    if are_dates(name, cells):
+    if _are_dates(name, cells):
         return Column(name, "date", "dates written as numbers, by its name", n_missing, "%Y%m%d")
     return Column(name, "number", "numbers", n_missing)
 
 
-def _describe_words(name: str, cells: Cells, words: Cells, decimal: str | None) -> Column:
-    """Return what a column of words is taken for, missing ones as None."""
-    known = words[words.notna()]
-    n_missing, different = len(words) - len(known), known.unique()
-    folded = {fold_word(str(word)) for word in different}
-    more = len(different) - len(folded)
+def _describe_words(name: str, cells: Cells, known: Cells, decimal: str | None) -> Column:
+    """Return what a column is taken for whose known cells are words."""
+    n, n_missing, different = len(known), len(cells) - len(known), known.unique()
+    n_different, folded = len(different), {fold_word(str(word)) for word in different}
+    more = n_different - len(folded)
     alike = f"; {more} more differ in case or blanks alone" if more else ""
     if len(folded) == 1 and not n_missing:
         return Column(name, "constant", f"every cell is {str(known.iloc[0])[:30]!r}{alike}")
@@ -271,38 +262,33 @@ def _describe_words(name: str, cells: Cells, words: Cells, decimal: str | None) 
         return Column(name, "category", f"{len(folded)} categories{alike}", n_missing)
     if any(folded == set(pair) for pair in zip(TRUE_WORDS, FALSE_WORDS, strict=True)):
         return Column(name, "boolean", " and ".join(sorted(map(str, different))), n_missing)
-    if are_dates(name, known):
+    if _are_dates(name, known):
         return Column(name, "date", "dates written as numbers, by its name", n_missing, "%Y%m%d")
-    numbers = None if _is_named(name, CODE_NAME) else find_numbers(known, decimal)
-    for kind, found in (("number", numbers), ("date", find_dates(known))):
-        if found is not None and found.form is not None:
-            kind_found: Kind = "number" if kind == "number" else "date"
-            lost = n_missing + found.n_stray
-            form, is_doubtful = found.form, found.is_doubtful
-            return Column(name, kind_found, found.why, lost, form, is_doubtful=is_doubtful)
-    sample = pd.Series(different[:N_LOOKED_AT])
-    mean_words = float(sample.map(lambda text: len(text.split())).mean())
-    reason = _find_id_words(name, len(known), len(different), mean_words)
-    if reason is not None:
-        return Column(name, "id", reason, n_missing)
-    n_different = len(different)
-    few = n_different <= FEW_VALUES and not (n_different > len(known) / 2 and mean_words >= 3)
-    repeat = n_different * MEAN_REPEATS <= len(known) and mean_words < 5
-    is_category = few or repeat or mean_words < 1.5
-    if is_category:
-        why = f"{len(folded)} different values{alike}"
-    else:
-        why = f"{n_different} different texts of {mean_words:.0f} words"
-    is_doubtful = numbers is not None and numbers.is_doubtful
-    if numbers is not None and is_doubtful:
+    numbers = Found(None) if _is_named(name, CODE_NAME) else find_numbers(known, decimal)
+    if numbers.form is not None:
+        return _as_column(name, "number", numbers, n_missing)
+    dates = find_dates(known)
+    if dates.form is not None:
+        return _as_column(name, "date", dates, n_missing)
+    mean_words = float(np.mean([len(text.split()) for text in different[:N_LOOKED_AT]]))
+    if _is_named(name, ID_OR_PERSON) and n_different == n >= 2 and mean_words < 4:
+        return Column(name, "id", LOOKS_LIKE_ID, n_missing)
+    if n >= FEW_ROWS and n_different >= MOST_DIFFERENT * n and mean_words < 1.5:
+        why = f"{LOOKS_LIKE_ID}: {n_different} different values in {n} rows"
+        return Column(name, "id", why, n_missing)
+    are_few = n_different <= FEW_VALUES and not (n_different > n / 2 and mean_words >= 3)
+    are_repeated = n_different * MEAN_REPEATS <= n and mean_words < 5
+    kind, why = "text", f"{n_different} different texts of {mean_words:.0f} words"
+    if are_few or are_repeated or mean_words < 1.5:
+        kind, why = "category", f"{len(folded)} different values{alike}"
+    if numbers.is_doubtful:
         why += f": {numbers.why}, or take the column for numbers (kinds; --number)"
-    kind_of_words: Kind = "category" if is_category else "text"
-    return Column(name, kind_of_words, why, n_missing, is_doubtful=is_doubtful)
+    return Column(name, kind, why, n_missing, is_doubtful=numbers.is_doubtful)
 
 
-def are_dates(name: str, cells: Cells) -> bool:
+def _are_dates(name: str, cells: Cells) -> bool:
     """Return whether numbers such as 20251012 are dates: all can be, and the name says so."""
-    if not DATE_NAME.search(_spell_out(name)):
+    if not _is_named(name, DATE_NAME):
         return False
     words = read_words(cells).dropna()
     if not words.map(lambda word: re.fullmatch(r"(19|20)\d{6}", str(word)) is not None).all():
@@ -311,43 +297,29 @@ def are_dates(name: str, cells: Cells) -> bool:
     return words.nunique() > 1 and found.form is not None and not found.n_stray
 
 
-def find_id_numbers(name: str, cells: Cells) -> str | None:
+def _find_id_numbers(name: str, cells: Cells) -> str | None:
     """Return why a column of numbers is an id, or None: all differ, and it says so or counts."""
-    kind = getattr(cells.dtype, "kind", "O")
-    if kind not in "iuf" or len(cells) < 2:
+    if getattr(cells.dtype, "kind", "O") not in "iuf" or len(cells) < 2:
         return None
-    named = _is_named(name, ID_NAME) or NAMELESS.fullmatch(name.casefold()) is not None
-    if not named and (len(cells) < FEW_ROWS or not _count_up(cells.iloc[:3])):
+    is_named = _is_named(name, ID_NAME) or NAMELESS.fullmatch(name.casefold()) is not None
+    if not is_named and (len(cells) < FEW_ROWS or not _count_up(cells.iloc[:3])):
         return None
     values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
     if not (values == np.floor(values)).all():  # or one is missing
         return None
     if _count_up(cells):
         return "it counts the rows"
-    return LOOKS_LIKE_ID if named and cells.is_unique else None
+    return LOOKS_LIKE_ID if is_named and cells.is_unique else None
 
 
 def _count_up(cells: Cells) -> bool:
-    values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-    return bool((np.diff(values) == 1).all())
-
-
-def _find_id_words(name: str, n: int, n_different: int, mean_words: float) -> str | None:
-    """Return why a column of words is an id, or None: they differ, and are no texts."""
-    if _is_named(name, ID_OR_PERSON) and n_different == n >= 2 and mean_words < 4:
-        return LOOKS_LIKE_ID
-    if n >= FEW_ROWS and n_different >= MOST_DIFFERENT * n and mean_words < 1.5:
-        return f"{LOOKS_LIKE_ID}: {n_different} different values in {n} rows"
-    return None
+    return bool((np.diff(cells.to_numpy(dtype=np.float64, na_value=np.nan)) == 1).all())
 
 
 def _is_named(name: str, pattern: re.Pattern[str]) -> bool:
-    return pattern.search(_spell_out(name)) is not None
-
-
-def _spell_out(name: str) -> str:
-    """Return a name in lower case, with a mark between the words of customerId."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).casefold().strip()
+    """Return whether a pattern fits a name in lower case, and customerId as customer_id."""
+    spelled = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).casefold().strip()
+    return pattern.search(spelled) is not None
 
 
 def needs_encoding(frame: pd.DataFrame) -> bool:
@@ -361,7 +333,7 @@ def needs_encoding(frame: pd.DataFrame) -> bool:
     if frame.isna().to_numpy().any():
         return True
     columns = ((str(name), frame.iloc[:, place]) for place, name in enumerate(frame.columns))
-    return any(find_id_numbers(*one) is not None or are_dates(*one) for one in columns)
+    return any(_find_id_numbers(*one) is not None or _are_dates(*one) for one in columns)
 
 
 def find_item_column(frame: pd.DataFrame) -> str | None:
@@ -369,7 +341,34 @@ def find_item_column(frame: pd.DataFrame) -> str | None:
     for place, name in enumerate(frame.columns):
         cells = frame.iloc[:, place]
         if _is_named(str(name), ID_NAME) and find_storage(cells) != "nested":
-            column = _describe(str(name), cells, None)
+            column = _describe(str(name), cells)
             if column.kind == "id" and not column.n_missing and read_words(cells).is_unique:
                 return str(name)
     return None
+
+
+def match_by_name(
+    frame: pd.DataFrame, wanted: Sequence[str], known: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Return the wanted columns of a frame, in their order; warn of those that are not known.
+
+    A missing one is more often misspelt than unknown for every row, so it is not filled in.
+    """
+    _check_names(frame)
+    places = {str(name): place for place, name in enumerate(frame.columns)}
+    missing = [name for name in wanted if name not in places]
+    if missing:
+        raise ComesError(
+            f"{_name_columns(missing)} missing; there are {listed(list(places))}."
+            f"{_suggest(missing[0], list(places))} If nothing is known of it, add it with empty "
+            "cells."
+        )
+    expected = {*wanted, *known}
+    extra = [name for name in places if name not in expected]
+    if extra:
+        warn_user(f"{_name_columns(extra)} not known to the model and ignored.")
+    return frame.iloc[:, [places[name] for name in wanted]]
+
+
+def _name_columns(names: Sequence[str]) -> str:
+    return f"column {names[0]!r} is" if len(names) == 1 else f"columns {listed(names)} are"

@@ -3,7 +3,6 @@
 A part makes features of one column: learned once, stored as json and arrays, then applied.
 """
 
-import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -33,11 +32,11 @@ from comes.tables.cells import (
     read_texts,
     read_words,
 )
-from comes.tables.columns import Column, describe_columns, needs_encoding
+from comes.tables.columns import Column, describe_columns, match_by_name, needs_encoding
 from comes.tables.texts import Embedding, embed_texts, open_embedding
 
 Arrays = dict[str, npt.NDArray[Any]]
-Encoded = tuple[Any, str | None]  # float32 features, dense or CSR, and what is to be said of them
+Encoded = tuple[Any, str | None]  # float32 features, dense or CSR, and what to warn of
 
 MOST_DENSE = 512  # features, beyond which those of categories are stored sparse
 MOST_LEVELS = 200
@@ -47,7 +46,6 @@ TERMS: dict[str, Any] = {"ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
 FEW_TEXTS = 1000  # fewer are embedded again rather than kept on disk
 MANY_ROWS = 5  # in fewer rows, a column without a value is nothing special
 SAMPLE_ROWS = 100_000  # of a stream, that an encoder is fitted on
-CYCLES = ("year", "month", "week", "day")
 DAY = pd.Timedelta(days=1)
 
 
@@ -64,7 +62,10 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         What columns are taken for, by name, where `describe_columns` would guess wrongly:
         "number", "category", "boolean", "date", "text" or "ignored".
     text : str
-        What becomes of texts: "tfidf", or the name of an embedding, as `open_embedding` takes it.
+        What becomes of texts: "tfidf", or the name of an embedding: "wordllama", an installed
+        package that carries its vectors; or a model of model2vec or sentence-transformers: its
+        folder, in the working folder or in $COMES_DATA, or its name in the cache of Hugging Face
+        ("minishlab/potion-base-8M"). Nothing is downloaded.
 
     Attributes
     ----------
@@ -97,25 +98,41 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y : None
             Not used.
         """
+        return self._fit(X, {})
+
+    def _fit(self, X: pd.DataFrame, counted: Mapping[str, "_TermCounts"]) -> Self:
+        """Fit to a table; the terms of some columns were counted in more rows than it has."""
         if not isinstance(X, pd.DataFrame):
             raise ComesError(
                 f"a table must be a pandas DataFrame, whose columns have names; got {type(X)}."
             )
         columns = describe_columns(X, self.kinds)
-        if not any(column.is_used for column in columns):
+        parts: dict[str, Any] = {}
+        for place, column in enumerate(columns):
+            name, cells = column.name, X.iloc[:, place]
+            if column.kind == "text" and self.text == _TfidfPart.kind:
+                parts[name] = (counted.get(name) or _TermCounts().add(cells)).fit_part(name)
+            elif column.kind == "text":
+                opened = open_embedding(self.text)
+                parts[name] = _EmbeddingPart(name, self.text, opened.checksum, opened.n_features)
+            elif column.is_used:
+                parts[name] = PARTS[column.kind].fit(column, cells)
+        if not parts:
             shown = "; ".join(f"{c.name!r} is taken for {c.kind} ({c.why})" for c in columns[:5])
             raise ComesError(
                 f"no column is left to learn from: {shown}. Add columns, or say what one is "
                 "(kinds; --number, --date, --category or --text on the command line)."
             )
-        pairs = [(column, X.iloc[:, place]) for place, column in enumerate(columns)]
-        self._keep(columns, [self._fit_part(c, cells) for c, cells in pairs if c.is_used])
-        doubts = [_word_doubt(column) for column in columns if column.is_doubtful]
-        doubts += [
-            f"column {part.column!r} is taken for text, and has no word to use"
-            for part in self.parts_
-            if not part.names
-        ]
+        n_features = {name: len(part.names) for name, part in parts.items()}
+        self.columns_ = tuple(replace(c, n_features=n_features.get(c.name, 0)) for c in columns)
+        self.parts_ = tuple(parts.values())
+        doubts = []
+        for column in self.columns_:
+            taken = f"taken for {column.kind}" if column.is_used else "left out"
+            if column.is_doubtful:
+                doubts.append(f"column {column.name!r} is {taken}: {column.why}")
+            elif column.is_used and not column.n_features:
+                doubts.append(f"column {column.name!r} is {taken}, and has no word to use")
         if doubts:
             warn_user("; ".join(doubts) + ".")
         return self
@@ -168,28 +185,19 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def state(self) -> tuple[dict[str, Any], Arrays]:
         """Return what was learned, as a value that json can hold, and as arrays by name."""
         check_is_fitted(self)
-        described: list[dict[str, Any]] = []
+        kinds = None if self.kinds is None else dict(self.kinds)
+        columns = [asdict(column) for column in self.columns_]
+        parts: list[dict[str, Any]] = []
         arrays: Arrays = {}
         for number, part in enumerate(self.parts_):
             spec, of_part = part.spec()
-            described.append(spec)
+            parts.append(spec)
             arrays |= {f"{number}.{name}": array for name, array in of_part.items()}
-        columns = [vars(column) for column in self.columns_]
-        kinds = None if self.kinds is None else dict(self.kinds)
-        return {"kinds": kinds, "text": self.text, "columns": columns, "parts": described}, arrays
+        return {"kinds": kinds, "text": self.text, "columns": columns, "parts": parts}, arrays
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Arrays) -> Self:
-        """Return the encoder that `state` described.
-
-        Examples
-        --------
-        >>> frame = pd.DataFrame({"colour": ["red", "blue", "red", None]})
-        >>> encoder = ColumnEncoder().fit(frame)
-        >>> again = ColumnEncoder.from_state(*encoder.state())
-        >>> bool((again.transform(frame) == encoder.transform(frame)).all())
-        True
-        """
+        """Return the encoder that `state` described."""
         encoder = cls(state["kinds"], state["text"])
         encoder.columns_ = tuple(Column(**column) for column in state["columns"])
         parts = []
@@ -200,50 +208,25 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         encoder.parts_ = tuple(parts)
         return encoder
 
-    def _fit_part(self, column: Column, cells: Cells) -> Any:
-        if column.kind != "text":
-            return PARTS[column.kind].fit(column, cells)
-        if self.text == _TfidfPart.kind:
-            return _TfidfPart.fit(column, cells)
-        opened = open_embedding(self.text)
-        return _EmbeddingPart(column.name, self.text, opened.checksum, opened.n_features)
-
-    def _keep(self, columns: Sequence[Column], parts: Sequence[Any]) -> None:
-        """Set what was learned."""
-        n_features = {part.column: len(part.names) for part in parts}
-        self.columns_ = tuple(replace(c, n_features=n_features.get(c.name, 0)) for c in columns)
-        self.parts_ = tuple(parts)
-
     def _encode(self, X: pd.DataFrame) -> tuple[Any, list[str]]:
-        """Return the matrix of a table whose columns are there, and what is to be said."""
+        """Return the matrix of a table whose columns are there, and what to warn of."""
         places = {str(name): place for place, name in enumerate(X.columns)}
         matrices, notes = [], []
         for part in self.parts_:
             cells = X.iloc[:, places[part.column]]
             matrix, note = part.encode(cells)
             matrices.append(matrix)
-            if part.names and len(cells) >= MANY_ROWS and part.says_nothing(cells, matrix):
-                note = (
-                    f"column {part.column!r} holds nothing that training saw in any of "
-                    f"{len(X)} rows"
-                )
+            is_tfidf = part.kind == _TfidfPart.kind
+            is_empty = not matrix.count_nonzero() if is_tfidf else read_missing(cells).all()
+            if part.names and len(X) >= MANY_ROWS and is_empty:
+                note = f"column {part.column!r} holds nothing that training saw in {len(X)} rows"
             notes += [] if note is None else [note]
         kinds = {part.kind for part in self.parts_}
         is_wide = self.n_features > MOST_DENSE and _EmbeddingPart.kind not in kinds
         if is_wide or _TfidfPart.kind in kinds:
             whole = sparse.hstack(matrices, format="csr", dtype=np.float32)
             return sparse.csr_array(whole), notes
-        dense = [m.toarray() if sparse.issparse(m) else m for m in matrices]
-        return np.hstack(dense), notes
-
-
-def _word_doubt(column: Column) -> str:
-    kinds = {"number": "numbers", "date": "dates", "boolean": "true and false"}
-    if not column.is_used:
-        return f"column {column.name!r} is left out: {column.why}"
-    return (
-        f"column {column.name!r} is taken for {kinds.get(column.kind, column.kind)}: {column.why}"
-    )
+        return np.hstack([m.toarray() if sparse.issparse(m) else m for m in matrices]), notes
 
 
 @dataclass(frozen=True)
@@ -251,7 +234,6 @@ class _Part:
     """What was learned of a column, to make features of its cells."""
 
     kind: ClassVar[str]
-
     column: str
 
     @property
@@ -263,10 +245,8 @@ class _Part:
     def value_names(self) -> list[str]:
         return [self.column]
 
-    def says_nothing(self, cells: Cells, matrix: Any) -> bool:
-        return bool(read_missing(cells).all())
-
     def spec(self) -> tuple[dict[str, Any], Arrays]:
+        """Return what json can hold, and arrays by name."""
         return {"kind": self.kind, **asdict(self)}, {}
 
     @classmethod
@@ -276,7 +256,7 @@ class _Part:
     def _stack(
         self, columns: list[FloatArray], missing: BoolArray, cells: Cells, what: str
     ) -> Encoded:
-        """Return features with one that marks missing cells, and a note of those that are news."""
+        """Return the features, and a note if more cells are none than in training."""
         is_marked = getattr(self, "marks_missing", False)
         marks = [missing.astype(np.float64)] if is_marked else []
         matrix = np.stack([*columns, *marks], axis=1).astype(np.float32)
@@ -291,7 +271,6 @@ class _NumberPart(_Part):
     """A number, less its mean, over its standard deviation; the median where it is missing."""
 
     kind: ClassVar[str] = "number"
-
     median: float
     mean: float
     scale: float
@@ -301,18 +280,26 @@ class _NumberPart(_Part):
     @classmethod
     def fit(cls, column: Column, cells: Cells) -> Self:
         form = column.form or "."
-        values = read_numbers(cells, form, column.name)
-        missing = np.isnan(values)
-        median = float(np.median(values[~missing])) if not missing.all() else 0.0
-        mean, scale = _measure(np.where(missing, median, values))
-        return cls(column.name, median, mean, scale, bool(missing.any()), form)
+        return cls(column.name, **_measure(read_numbers(cells, form)), decimal=form)
 
     def encode(self, cells: Cells) -> Encoded:
-        values = read_numbers(cells, self.decimal, self.column)
+        values = read_numbers(cells, self.decimal)
         missing = np.isnan(values)
         scaled = (np.where(missing, self.median, values) - self.mean) / self.scale
         unit = self.decimal[2:]
         return self._stack([scaled], missing, cells, f"numbers in {unit}" if unit else "numbers")
+
+
+def _measure(values: FloatArray) -> dict[str, Any]:
+    """Return median, mean and standard deviation, which is 1 where all values are equal."""
+    missing = np.isnan(values)
+    median = float(np.median(values[~missing])) if not missing.all() else 0.0
+    filled = np.where(missing, median, values)
+    largest = float(np.abs(filled).max()) or 1.0  # so that no square is infinite
+    mean = float((filled / largest).mean()) * largest
+    scale = float((filled / largest).std()) * largest
+    scale = scale if scale > 1e-12 * largest else 1.0
+    return {"median": median, "mean": mean, "scale": scale, "marks_missing": bool(missing.any())}
 
 
 @dataclass(frozen=True)
@@ -320,7 +307,6 @@ class _FlagPart(_Part):
     """True and false as 1 and 0; the commoner one where it is missing."""
 
     kind: ClassVar[str] = "boolean"
-
     common: float
     marks_missing: bool
 
@@ -343,7 +329,6 @@ class _CategoryPart(_Part):
     """A feature for each value that is not rare, one for all that are, one for missing ones."""
 
     kind: ClassVar[str] = "category"
-
     levels: Sequence[str]
     has_rare: bool
     marks_missing: bool
@@ -370,20 +355,17 @@ class _CategoryPart(_Part):
         return [*(f"{self.column} = {level}" for level in self.levels), *rare]
 
     def encode(self, cells: Cells) -> Encoded:
-        words, n_levels = read_words(cells), len(self.levels)
+        words, n = read_words(cells), len(self.names)
         places, different = pd.factorize(words)
         fold = fold_word if self.folds_case else str
-        level_of = {fold(level): code for code, level in enumerate(self.levels)}
-        codes = np.array([*(level_of.get(fold(word), -1) for word in different), -1])[places]
-        missing, other = places < 0, codes < 0
-        codes = np.where(other & self.has_rare, n_levels, codes)
-        codes = np.where(missing, n_levels + self.has_rare if self.marks_missing else -1, codes)
-        known = codes >= 0
-        starts = np.concatenate([[0], known.cumsum()])
-        ones = np.ones(starts[-1], dtype=np.float32)
-        matrix = sparse.csr_array((ones, codes[known], starts), shape=(len(codes), len(self.names)))
-        unseen = words[other & ~missing]
-        if self.has_rare or not len(unseen):  # then they may have been rare
+        code_of = {fold(level): code for code, level in enumerate(self.levels)}
+        other = len(self.levels) if self.has_rare else n
+        missing = n - 1 if self.marks_missing else n
+        code_of_word = [*(code_of.get(fold(word), other) for word in different), missing]
+        codes = np.array(code_of_word)[places]
+        matrix = sparse.eye_array(n + 1, n, format="csr", dtype=np.float32)[codes]
+        unseen = words[codes == n].dropna()
+        if not len(unseen):
             return matrix, None
         shown = listed(sorted(map(str, unseen.unique())), most=3)
         return matrix, (
@@ -397,7 +379,6 @@ class _DatePart(_Part):
     """Days since the first date, standardised, and where in year, month, week and day it is."""
 
     kind: ClassVar[str] = "date"
-
     form: str | None
     first: str
     median: float
@@ -409,19 +390,14 @@ class _DatePart(_Part):
 
     @classmethod
     def fit(cls, column: Column, cells: Cells) -> Self:
-        moments = read_dates(cells, column.form)
-        known = moments[moments.notna()]
-        first = known.min() if len(known) else pd.Timestamp(0)
-        days = ((known - first) / DAY).to_numpy(dtype=np.float64)
-        median = float(np.median(days)) if len(days) else 0.0
-        missing = moments.isna().to_numpy()
-        filled = np.full(len(moments), median)
-        filled[~missing] = days
-        mean, scale = _measure(filled)
-        cycles = [name for name in CYCLES if _measure_cycle(name, known).std() > 0]
-        zones, is_marked = find_zones(cells, column.form), bool(missing.any())
-        learned = (str(first), median, mean, scale, cycles, is_marked)
-        return cls(column.name, column.form, *learned, zones.pop() if len(zones) == 1 else None)
+        form, moments = column.form, read_dates(cells, column.form)
+        first = pd.Timestamp(0) if moments.isna().all() else moments.min()
+        measured = _measure(((moments - first) / DAY).to_numpy(dtype=np.float64))
+        phases = _find_phases(moments.dropna())
+        cycles = [name for name, phase in phases.items() if phase.std() > 0]
+        zones = find_zones(cells, form)
+        is_zoned = zones.pop() if len(zones) == 1 else None
+        return cls(column.name, form, str(first), cycles=cycles, is_zoned=is_zoned, **measured)
 
     @property
     def value_names(self) -> list[str]:
@@ -433,13 +409,11 @@ class _DatePart(_Part):
         missing = moments.isna().to_numpy()
         filled = moments.fillna(first + self.median * DAY)
         days = ((filled - first) / DAY).to_numpy(dtype=np.float64)
-        columns = [(days - self.mean) / self.scale]
+        columns, phases = [(days - self.mean) / self.scale], _find_phases(filled)
         for name in self.cycles:
-            angle = 2 * np.pi * _measure_cycle(name, filled)
-            columns += [np.sin(angle), np.cos(angle)]
-        form = None if self.form is None else self.form.replace("|", " or ")
-        what = "dates" if form is None else f"dates of the form {form}"
-        matrix, note = self._stack(columns, missing, cells, what)
+            columns += [np.sin(2 * np.pi * phases[name]), np.cos(2 * np.pi * phases[name])]
+        of_form = "" if self.form is None else f" of the form {self.form.replace('|', ' or ')}"
+        matrix, note = self._stack(columns, missing, cells, f"dates{of_form}")
         is_known = self.is_zoned is not None and not missing.all()
         if note is None and is_known and (not self.is_zoned) in find_zones(cells, self.form):
             now, then = ("no time zone", "one") if self.is_zoned else ("a time zone", "none")
@@ -450,24 +424,16 @@ class _DatePart(_Part):
         return matrix, note
 
 
-def _measure_cycle(name: str, moments: Cells) -> FloatArray:
-    """Return where in a year, month, week or day moments are, in [0, 1)."""
+def _find_phases(moments: Cells) -> dict[str, FloatArray]:
+    """Return where in a year, month, week and day moments are, in [0, 1)."""
     of = moments.dt
-    found = {
-        "year": lambda: (of.day_of_year - 1) / 366,
-        "month": lambda: (of.day - 1) / 31,
-        "week": lambda: of.day_of_week / 7,
-        "day": lambda: (of.hour + of.minute / 60) / 24,
-    }[name]()
-    return np.asarray(found.to_numpy(dtype=np.float64))
-
-
-def _measure(values: FloatArray) -> tuple[float, float]:
-    """Return mean and standard deviation; the latter is 1 where all values are equal."""
-    largest = float(np.abs(values).max()) or 1.0  # so that no square is infinite
-    scaled = values / largest
-    mean, deviation = float(scaled.mean()) * largest, float(scaled.std()) * largest
-    return mean, deviation if deviation > 1e-12 * largest else 1.0
+    phases = {
+        "year": (of.day_of_year - 1) / 366,
+        "month": (of.day - 1) / 31,
+        "week": of.day_of_week / 7,
+        "day": (of.hour + of.minute / 60) / 24,
+    }
+    return {name: phase.to_numpy(dtype=np.float64) for name, phase in phases.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -475,22 +441,8 @@ class _TfidfPart(_Part):
     """How much each word, and pair of words, of a text says; each row has length 1 or is empty."""
 
     kind: ClassVar[str] = "tfidf"
-
     terms: list[str]
     idf: npt.NDArray[np.float32] = field(repr=False)
-
-    @classmethod
-    def fit(cls, column: Column, cells: Cells) -> Self:
-        """Learn which terms there are: those of two rows or more, the commonest first."""
-        texts = read_texts(cells)
-        for least in (2, 1):  # a few texts may share no word
-            try:
-                found = _make_vectorizer(min_df=least, max_features=MOST_TERMS).fit(texts)
-            except ValueError:
-                continue  # no term is left
-            terms = [str(term) for term in found.get_feature_names_out()]
-            return cls(column.name, terms, np.asarray(found.idf_, dtype=np.float32))
-        return cls(column.name, [], np.zeros(0, dtype=np.float32))
 
     @property
     def value_names(self) -> list[str]:
@@ -498,7 +450,9 @@ class _TfidfPart(_Part):
 
     @cached_property
     def _vectorizer(self) -> TfidfVectorizer:
-        vectorizer = _make_vectorizer(vocabulary=self.terms)
+        vectorizer = TfidfVectorizer(
+            **TERMS, sublinear_tf=True, dtype=np.float32, vocabulary=self.terms
+        )
         vectorizer.idf_ = self.idf.astype(np.float64)
         return vectorizer
 
@@ -508,11 +462,7 @@ class _TfidfPart(_Part):
         matrix = self._vectorizer.transform(read_texts(cells))
         return sparse.csr_array(matrix, dtype=np.float32), None
 
-    def says_nothing(self, cells: Cells, matrix: Any) -> bool:
-        return bool(matrix.count_nonzero() == 0)
-
     def spec(self) -> tuple[dict[str, Any], Arrays]:
-        """Return what json can hold, and arrays; terms have no line breaks."""
         terms = np.frombuffer("\n".join(self.terms).encode(), dtype=np.uint8).copy()
         return {"kind": self.kind, "column": self.column}, {"terms": terms, "idf": self.idf}
 
@@ -522,8 +472,48 @@ class _TfidfPart(_Part):
         return cls(spec["column"], text.split("\n") if text else [], arrays["idf"])
 
 
-def _make_vectorizer(**options: Any) -> TfidfVectorizer:
-    return TfidfVectorizer(**TERMS, sublinear_tf=True, dtype=np.float32, **options)
+class _TermCounts:
+    """In how many texts each word, and pair of words, stands, and how often.
+
+    Where more than ``most`` different terms were counted, the rarer half is forgotten before the
+    next texts (lossy counting), which the commonest terms hardly feel: only they become features.
+    """
+
+    def __init__(self, most: int = MOST_COUNTED) -> None:
+        self.most = most
+        self.n_texts = 0
+        self.n_rows: Counter[str] = Counter()
+        self.n_times: Counter[str] = Counter()
+
+    def add(self, cells: Cells) -> Self:
+        """Count the terms of some texts."""
+        if len(self.n_rows) > self.most:
+            self.n_rows = Counter(dict(self.n_rows.most_common(self.most // 2)))
+            self.n_times = Counter({term: self.n_times[term] for term in self.n_rows})
+        texts = read_texts(cells)
+        self.n_texts += len(texts)
+        vectorizer = CountVectorizer(**TERMS)
+        try:
+            counts = vectorizer.fit_transform(texts).tocsc()
+        except ValueError:  # no term is there
+            return self
+        terms = vectorizer.get_feature_names_out().tolist()
+        self.n_rows.update(dict(zip(terms, np.diff(counts.indptr).tolist(), strict=True)))
+        times = np.asarray(counts.sum(axis=0)).ravel().tolist()
+        self.n_times.update(dict(zip(terms, times, strict=True)))
+        return self
+
+    def fit_part(self, column: str) -> _TfidfPart:
+        """Return what `TfidfVectorizer` would learn: the commonest terms of two rows or more."""
+        least = 2 if any(n > 1 for n in self.n_rows.values()) else 1  # few texts may share no word
+        terms = np.array(sorted(t for t, n in self.n_rows.items() if n >= least), dtype=object)
+        if len(terms) > MOST_TERMS:
+            # As scikit-learn breaks ties, whose counts are of this type.
+            often = np.array([self.n_times[term] for term in terms], dtype=np.float32)
+            terms = terms[np.sort((-often).argsort()[:MOST_TERMS])]
+        n_rows = np.array([self.n_rows[term] for term in terms], dtype=np.float32)
+        idf = np.log(np.float32(self.n_texts + 1) / (n_rows + 1)) + np.float32(1)
+        return _TfidfPart(column, terms.tolist(), idf.astype(np.float32))
 
 
 @dataclass(frozen=True)
@@ -531,7 +521,6 @@ class _EmbeddingPart(_Part):
     """The vectors of a text; the model stores the name and checksum of the embedding, not it."""
 
     kind: ClassVar[str] = "embedding"
-
     embedding: str  # its name
     checksum: str
     n_features: int
@@ -563,40 +552,6 @@ def encode_table(X: Any) -> Any:
     return X
 
 
-def match_by_name(
-    frame: pd.DataFrame, wanted: Sequence[str], known: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Return the wanted columns of a frame, in their order.
-
-    A missing one is an error: it is more often misspelt than unknown for every row, and filling
-    it in would make predictions worse without a sign. Columns that are neither wanted nor known are
-    ignored with a warning.
-    """
-    names = [str(name) for name in frame.columns]
-    places = {name: place for place, name in enumerate(names)}
-    missing = [name for name in wanted if name not in places]
-    if missing:
-        near = difflib.get_close_matches(missing[0].casefold(), map(str.casefold, names), n=1)
-        close = [name for name in names if near and name.casefold() == near[0]]
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ComesError(
-            f"{_name_columns(missing)} missing; there are {listed(names)}.{hint} If nothing is "
-            "known of it, add it with empty cells."
-        )
-    if len(places) < len(names):
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ComesError(f"columns must have different names; {repeated!r} occurs twice.")
-    may_be_there = {*wanted, *known}
-    extra = [name for name in names if name not in may_be_there]
-    if extra:
-        warn_user(f"{_name_columns(extra)} not known to the model and ignored.")
-    return frame.iloc[:, [places[name] for name in wanted]]
-
-
-def _name_columns(names: Sequence[str]) -> str:
-    return f"column {names[0]!r} is" if len(names) == 1 else f"columns {listed(names)} are"
-
-
 class EncoderFold:
     """Fit an encoder in one pass over blocks: from a sample of the rows, and texts from all.
 
@@ -608,107 +563,35 @@ class EncoderFold:
         self, encoder: ColumnEncoder | None = None, sample_rows: int = SAMPLE_ROWS, seed: int = 0
     ) -> None:
         self.encoder = ColumnEncoder() if encoder is None else clone(encoder)
-        self.sample = RowSample(sample_rows, seed)
-        self._terms: dict[str, TermCounts] | None = None
+        self.sample_rows = sample_rows
+        self._terms: dict[str, _TermCounts] | None = None
+        self._draws = np.random.default_rng(seed)
+        self._keys: FloatArray = np.zeros(0)
+        self._blocks: list[pd.DataFrame] = []
 
     def add(self, frame: pd.DataFrame) -> None:
         """Learn from some rows."""
         if self._terms is None:
             is_counted = self.encoder.text == _TfidfPart.kind
             columns = describe_columns(frame, self.encoder.kinds) if is_counted else ()
-            self._terms = {c.name: TermCounts() for c in columns if c.kind == "text"}
+            self._terms = {c.name: _TermCounts() for c in columns if c.kind == "text"}
         for name, counts in self._terms.items():
             counts.add(frame[name])
-        self.sample.add(frame)
+        self._blocks.append(frame)
+        self._keys = np.append(self._keys, self._draws.random(len(frame)))
+        if len(self._keys) > 2 * self.sample_rows:
+            self.sample()
+
+    def sample(self) -> pd.DataFrame:
+        """Return at most ``sample_rows`` rows, those with the smallest random keys, in order."""
+        rows = pd.concat(self._blocks, ignore_index=True)
+        if len(rows) > self.sample_rows:
+            smallest = np.argpartition(self._keys, self.sample_rows - 1)[: self.sample_rows]
+            kept = np.sort(smallest)
+            rows, self._keys = rows.iloc[kept].reset_index(drop=True), self._keys[kept]
+        self._blocks = [rows]
+        return rows
 
     def finish(self) -> ColumnEncoder:
         """Return the fitted encoder."""
-        encoder, terms = self.encoder.fit(self.sample.rows()), self._terms or {}
-        parts = [
-            terms[part.column].fit_part(part.column)
-            if part.column in terms and part.kind == _TfidfPart.kind
-            else part
-            for part in encoder.parts_
-        ]
-        encoder._keep(encoder.columns_, parts)
-        return encoder
-
-
-class RowSample:
-    """At most so many rows of all that were added, drawn by chance, in their order."""
-
-    def __init__(self, most: int = SAMPLE_ROWS, seed: int = 0) -> None:
-        self.most = most
-        self.n_seen = 0
-        self._draws = np.random.default_rng(seed)
-        self._keys: FloatArray = np.zeros(0)
-        self._parts: list[pd.DataFrame] = []
-        self._limit = np.inf  # rows with a larger key are not among the smallest
-
-    def add(self, frame: pd.DataFrame) -> None:
-        """Let rows take part in the draw: those with the smallest random keys stay."""
-        keys = self._draws.random(len(frame))
-        self.n_seen += len(frame)
-        is_kept = keys < self._limit
-        self._parts.append(frame if is_kept.all() else frame[is_kept])
-        self._keys = np.concatenate([self._keys, keys[is_kept]])
-        if len(self._keys) > 2 * self.most:
-            self._draw()
-
-    def rows(self) -> pd.DataFrame:
-        """Return the rows that were drawn."""
-        if not self._parts:
-            raise ComesError("a sample needs rows; got none. Add some first.")
-        self._draw()
-        return self._parts[0]
-
-    def _draw(self) -> None:
-        whole = pd.concat(self._parts, ignore_index=True)
-        if len(self._keys) > self.most:
-            kept = np.sort(np.argpartition(self._keys, self.most - 1)[: self.most])
-            whole, self._keys = whole.iloc[kept].reset_index(drop=True), self._keys[kept]
-            self._limit = self._keys.max()
-        self._parts = [whole]
-
-
-class TermCounts:
-    """In how many texts each word, and pair of words, stands, and how often.
-
-    Counts are exact while there are at most ``most`` different terms. With more, the rarer half is
-    forgotten (lossy counting), which the commonest terms hardly feel: only they become features.
-    """
-
-    def __init__(self, most: int = MOST_COUNTED) -> None:
-        self.most = most
-        self.n_texts = 0
-        self.n_rows: Counter[str] = Counter()
-        self.n_times: Counter[str] = Counter()
-
-    def add(self, cells: Cells) -> None:
-        """Count the terms of some texts."""
-        texts = read_texts(cells)
-        self.n_texts += len(texts)
-        vectorizer = CountVectorizer(**TERMS)
-        try:
-            counts = vectorizer.fit_transform(texts).tocsc()
-        except ValueError:  # no term is there
-            return
-        terms = vectorizer.get_feature_names_out().tolist()
-        self.n_rows.update(dict(zip(terms, np.diff(counts.indptr).tolist(), strict=True)))
-        times = np.asarray(counts.sum(axis=0)).ravel().tolist()
-        self.n_times.update(dict(zip(terms, times, strict=True)))
-        if len(self.n_rows) > self.most:
-            self.n_rows = Counter(dict(self.n_rows.most_common(self.most // 2)))
-            self.n_times = Counter({term: self.n_times[term] for term in self.n_rows})
-
-    def fit_part(self, column: str) -> _TfidfPart:
-        """Return what makes features of the column, as a fit to all texts would."""
-        least = 2 if any(n > 1 for n in self.n_rows.values()) else 1  # few texts may share no word
-        terms = np.array(sorted(t for t, n in self.n_rows.items() if n >= least), dtype=object)
-        if len(terms) > MOST_TERMS:
-            # As scikit-learn breaks ties, whose counts are of this type.
-            often = np.array([self.n_times[term] for term in terms], dtype=np.float32)
-            terms = terms[np.sort((-often).argsort()[:MOST_TERMS])]
-        n_rows = np.array([self.n_rows[term] for term in terms], dtype=np.float32)
-        idf = np.log(np.float32(self.n_texts + 1) / (n_rows + 1)) + np.float32(1)
-        return _TfidfPart(column, terms.tolist(), idf.astype(np.float32))
+        return self.encoder._fit(self.sample(), self._terms or {})
