@@ -176,6 +176,23 @@ def read_time_table() -> Table:
     ]
 
 
+def large_table_table() -> Table:
+    """Return what reading a csv of a gigabyte takes, by pandas alone and by us."""
+    results = measured("large_table")
+    return [
+        ["reader", "CPU seconds", "peak MB", "peak / frame"],
+        *(
+            [
+                name,
+                f"{results[key]['cpu_seconds']:.0f}",
+                f"{results[key]['peak_megabytes']:.0f}",
+                f"{results[key]['peak_over_frame']:.1f}",
+            ]
+            for key, name in (("pandas", "`pandas.read_csv` alone"), ("now", "`open_dataset`"))
+        ),
+    ]
+
+
 def stream_memory_table() -> Table:
     """Return the memory and the time of one pass over shards."""
     return [
@@ -1145,6 +1162,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "active-draws": active_draws_table,
     "circle": circle_table,
     "read-time": read_time_table,
+    "large-table": large_table_table,
     "stream-memory": stream_memory_table,
     "many-labels": many_labels_table,
     "extreme": extreme_table,
