@@ -228,7 +228,7 @@ BAD_FILES: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     ("texts.csv", "item\n../b.png\n", {"images": "photos"}, "is not a name inside the folder"),
     ("texts.csv", "item\nb.png\n", {"images": "nowhere"}, "is neither a folder nor a .zip"),
-    ("texts.csv", "item,text\na,x\0y\n", {}, "holds bytes that are not text"),
+    ("texts.csv", "item,text\na,x\0y\n", {}, "it holds NUL characters"),
     ("classes.txt", "", {}, "classes.txt has no class. Write the name of one on every line"),
     ("classes.txt", "sky\nsea\nsky\n", {}, "label names must differ; got 'sky' more than once"),
     ("classes.csv", "label\nsky\nsky\n", {}, "label names must differ; got 'sky' more than once"),
@@ -278,7 +278,7 @@ def test_paths_that_cannot_be_used(create: Create, home: Path) -> None:
 def test_a_file_whose_name_is_no_text(create: Create, home: Path) -> None:
     odd = home / "photos" / os.fsdecode(b"caf\xe9.png")
     os.rename(home / "photos" / "b.png", odd)
-    with pytest.raises(ComesError, match=r"'caf\\udce9.png' holds bytes that are not text. Rename"):
+    with pytest.raises(ComesError, match=r"'caf\\udce9.png' it holds NUL characters. Rename"):
         create("photos")
 
 

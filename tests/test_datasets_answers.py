@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comes.answers import State
+from comes.answers import Answers, State
 from comes.datasets import Dataset, combine_answers, open_dataset, write_dataset
 from comes.datasets.long import long_table
 from comes.datasets.matrices import write_npz
@@ -139,7 +139,8 @@ def test_all_labels_there_are_can_be_named(tmp_path: Path) -> None:
 def test_the_long_table_names_every_item_and_label() -> None:
     candidates = np.array([[True, True], [True, False], [True, True]])
     asked = np.array([[False, False], [True, True], [False, False]])
-    dataset = Dataset(None, ["sky", "sea"], candidates, asked=asked, items=["p", "q", "r"])
+    answers = Answers(no=~candidates, maybe=candidates & asked)
+    dataset = Dataset(None, ["sky", "sea"], answers=answers, items=["p", "q", "r"])
     assert long_table(dataset).to_numpy().tolist() == [
         ["p", "sky", "not asked"],
         ["p", "sea", "not asked"],

@@ -297,7 +297,7 @@ def test_data_that_is_no_folder_is_told(home: Path, monkeypatch: pytest.MonkeyPa
 def test_a_table_of_voc_flags_is_checked(home: Path) -> None:
     (home / "data" / "voc2012-labels.csv").write_text("a,b\n1,2\n")
     (home / "data" / "voc2012-160px-val.zip").touch()
-    with refused("has no column 'image'"):
+    with refused("cannot be read as a table of VOC's flags: 'split' is missing"):
         open_dataset("VOC2012-160px:val")
 
 

@@ -7,7 +7,7 @@ from scipy import sparse
 from comes.answers import Answers, LongAnswers
 from comes.datasets import Dataset, check_dataset
 from comes.datasets.checks import row_hashes
-from comes.datasets.joining import join_images
+from comes.datasets.dataset import join_images
 from image_folders import save_images
 
 SKY_SEA = ["sky", "sea"]

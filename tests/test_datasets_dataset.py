@@ -28,20 +28,14 @@ def test_candidates_and_asked_are_views_of_the_answers() -> None:
         only_true.known_answers()
 
 
-def test_candidates_with_who_was_asked_are_no_and_maybe() -> None:
-    candidates = np.array([[True, False], [True, True]])
-    asked = np.array([[True, True], [False, False]])
-    answers = Dataset(X, NAMES, candidates, asked=asked).known_answers()
-    assert answers.kind == "answers" and answers.codes.tolist() == [[3, 1], [0, 0]]
-    answers = Dataset(X, NAMES, candidates).known_answers()
+def test_candidates_are_answers_of_which_it_is_not_known_who_was_asked() -> None:
+    answers = Dataset(X, NAMES, np.array([[True, False], [True, True]])).known_answers()
     assert answers.kind == "candidates" and answers.codes.tolist() == [[0, 1], [0, 0]]
 
 
 def test_answers_fit_the_data_set_and_replace_candidates() -> None:
     with refused("candidates or answers; got both"):
         Dataset(X, NAMES, ANSWERS.candidates, answers=ANSWERS)
-    with refused("candidates or answers; got both"):
-        Dataset(X, NAMES, asked=ANSWERS.asked, answers=ANSWERS)
 
     named = ANSWERS.align_labels(["sea", "sky"])
     with refused("about the labels 'sky', 'sea'.*got 'sea', 'sky'"):

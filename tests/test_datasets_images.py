@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from comes.datasets import Dataset, Images, check_dataset, open_dataset, open_images
+from comes.datasets.dataset import join_images
 from comes.datasets.images import find_broken
-from comes.datasets.joining import join_images
 from comes.errors import ComesWarning
 from refusals import refused
 

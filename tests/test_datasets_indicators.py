@@ -13,12 +13,11 @@ from comes.datasets import (
     Dataset,
     check_dataset,
     combine_answers,
-    indicators,
     join_rows,
     open_dataset,
     write_dataset,
 )
-from comes.datasets.indicators import marks_of_sets, stays_sparse
+from comes.datasets.dataset import marks_of_sets, stays_sparse
 from comes.datasets.long import long_table
 from comes.errors import ComesWarning
 from refusals import refused
@@ -27,8 +26,8 @@ from refusals import refused
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let more than twenty pairs count as many, and half of them as few."""
-    monkeypatch.setattr(indicators, "MANY_PAIRS", 20)
-    monkeypatch.setattr(indicators, "FEW", 0.5)
+    monkeypatch.setattr("comes.datasets.dataset.MANY_PAIRS", 20)
+    monkeypatch.setattr("comes.datasets.dataset.FEW", 0.5)
 
 
 def drawn_answers(n: int = 12, q: int = 7, seed: int = 0) -> Answers:

@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 from comes.answers import Answers, State
-from comes.datasets import ShardedDataset, indicators, open_dataset, open_shards
+from comes.datasets import ShardedDataset, open_dataset, open_shards
 from comes.errors import ComesWarning
 from refusals import refused
 
@@ -234,7 +234,7 @@ def test_a_text_is_copied_once_and_again_when_it_changes(folder: Path, own_cache
 
 def test_a_copy_that_fails_leaves_nothing(folder: Path, own_cache: Path) -> None:
     (folder / "a.jsonl").write_text('{"red": 1, "positives": "sky"}\n' * 9 + "{\n")
-    with refused("line 10 of a.jsonl is not json"):
+    with refused("line 10 of a.jsonl must be an object of json"):
         open_shards(folder, rows_at_once=2)
     assert not list((own_cache / "shards").glob("*/*"))
 
@@ -269,8 +269,8 @@ def test_a_file_that_has_changed_since_is_an_error(folder: Path) -> None:
 def test_many_labels_are_sparse_in_every_block(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indicators, "MANY_PAIRS", 50)
-    monkeypatch.setattr(indicators, "FEW", 0.5)
+    monkeypatch.setattr("comes.datasets.dataset.MANY_PAIRS", 50)
+    monkeypatch.setattr("comes.datasets.dataset.FEW", 0.5)
     table = pd.DataFrame({"red": np.arange(20.0), "positives": [f"l{k % 12}" for k in range(20)]})
     write_parts(table, folder, ".parquet", 2)
     shards = open_shards(folder, rows_at_once=9)
@@ -296,9 +296,9 @@ def test_bad_shards_are_one_sentence(folder: Path) -> None:
         ({"a.npz": "x"}, "has no shards; .* write LIBSVM and .npz files as Parquet first"),
         ({"a.tar": "x"}, "has no shards; .* turn pictures into features"),
         ({"a.jsonl": "[1]\n"}, "line 1 of a.jsonl must be an object"),
-        ({"a.jsonl": "{\n"}, "line 1 of a.jsonl is not json"),
+        ({"a.jsonl": "{\n"}, "line 1 of a.jsonl must be an object of json"),
         (
-            {"a.jsonl": '{"a": 1, "yes": "y", "no": ""}\n{"a": "x"}\n'},
+            {"a.jsonl": '{"a": 1, "positives": "y"}\n{"a": "x", "positives": "y"}\n'},
             "a.jsonl cannot be read: .*column a",
         ),
         ({"a.csv": "red,red,positives\n1,2,a\n"}, "a.csv .*: column 'red' occurs more than once"),
@@ -308,7 +308,10 @@ def test_bad_shards_are_one_sentence(folder: Path) -> None:
             "a.csv cannot be read as csv: Length of header or names does not match",
         ),
         ({"a.csv": 'red,candidates\n1,sky\n2,"sea\n3,sky\n'}, "EOF inside string"),
-        ({"a.csv": b"red,candidates\n1,sky\n2,\0\0\n"}, "a.csv holds bytes that are not text"),
+        (
+            {"a.csv": b"red,candidates\n1,sky\n2,\0\0\n"},
+            "a.csv cannot be read as csv: it holds NUL",
+        ),
         ({"a.csv": b"red,candidates\n1,s\xe9\n"}, "a.csv is not text in UTF-8"),
     ]
     for k, (files, message) in enumerate(cases):

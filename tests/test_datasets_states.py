@@ -203,7 +203,7 @@ def test_arrays_of_answers_made_by_hand(tmp_path: Path) -> None:
         ({"no": no, "candidates": no}, "'candidates' and 'no'"),
         ({"no": no, "yes": yes[:1]}, "must have one shape"),
         ({"no": no, "yes": yes, "said_row": [0]}, "who said what in rows of numbers"),
-        ({"no": no, "yes": yes, **say(code=[2])}, "are not its answers"),
+        ({"no": no, "yes": yes, **say(code=[2])}, "which make its answers"),
         ({"no": no, "yes": yes, **say(row=[7])}, "who said what in rows of numbers"),
         ({"no": no, "yes": yes, **say(person=[0.5])}, "who said what in rows of numbers"),
     ):
@@ -220,7 +220,8 @@ def say(**changes: Any) -> dict[str, Any]:
 
 def test_complementary_answers_keep_what_they_are(tmp_path: Path) -> None:
     no = np.array([[True, False]])
-    dataset = Dataset(np.eye(1), ["a", "b"], ~no, asked=no | True, from_complementary=True)
+    answers = Answers(no=no, maybe=~no)
+    dataset = Dataset(np.eye(1), ["a", "b"], answers=answers, from_complementary=True)
     write_npz(dataset, tmp_path / "a.npz")
     again = open_dataset(tmp_path / "a.npz")
     assert again.from_complementary and again.known_answers().codes.tolist() == [[NO, MAYBE]]

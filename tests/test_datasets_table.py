@@ -101,7 +101,7 @@ def test_numbers_that_become_words_far_down_stay_as_they_are_written(tmp_path: P
 def test_bytes_that_are_no_text_are_found_wherever_they_are(tmp_path: Path) -> None:
     for n_rows in (1, 600_000):
         path = written(tmp_path, b"a,b\n" + b"1,2\n" * n_rows + b"1,\x002\n")
-        with refused(rf"table.csv holds bytes that are not text \(NUL at {6 + 4 * n_rows}\)"):
+        with refused("table.csv cannot be read as csv: it holds NUL characters"):
             read_table(path)
     with refused("table.csv is not text in UTF-8"):
         read_table(written(tmp_path, "a,b\n1,2\n".encode("utf-16")))

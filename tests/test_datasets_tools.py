@@ -176,7 +176,10 @@ def test_lines_of_prodigy_with_options(tmp_path: Path) -> None:
 
 def test_a_bad_line_of_prodigy_is_named(tmp_path: Path) -> None:
     cases: list[tuple[Any, str]] = [
-        ('{"text": "p", "label"', "line 2 of export.jsonl cannot be read as json"),
+        (
+            '{"text": "p", "label"',
+            "line 2 of export.jsonl cannot be read as a line of Prodigy: Expecting",
+        ),
         ("[1]", "line 2 of export.jsonl cannot be read as a line of Prodigy"),
         ({"text": "p", "label": "sky", "answer": "yes"}, "line 2 .* accept, reject or ignore; got"),
         ({"text": "p", "answer": "accept"}, "line 2 .* neither a label nor options"),
@@ -243,10 +246,10 @@ def test_lines_that_say_nothing(tmp_path: Path) -> None:
     (tmp_path / "mark.jsonl").write_bytes(b"\xef\xbb\xbf" + json.dumps(lines).encode())
     assert len(open_dataset(tmp_path / "mark.jsonl")) == 1
     (tmp_path / "bad.jsonl").write_bytes(b'{"text": "\xff"}')
-    with refused("line 1 of bad.jsonl cannot be read as json: .utf-8. codec"):
+    with refused("line 1 of bad.jsonl cannot be read as a line of Prodigy: .utf-8. codec"):
         open_dataset(tmp_path / "bad.jsonl")
     (tmp_path / "deep.jsonl").write_text("[" * 100_000)
-    with refused("line 1 of deep.jsonl cannot be read as json"):
+    with refused("line 1 of deep.jsonl cannot be read as a line"):
         open_dataset(tmp_path / "deep.jsonl")
 
 
@@ -281,15 +284,22 @@ def test_a_bad_coco_file_is_one_sentence(tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"images": None}, "cannot be read as COCO json"),
         ({"categories": [{"id": 1}]}, "'name' is missing"),
-        ({"annotations": [{"image_id": 9, "category_id": 3}]}, "the id 3, which no image or categ"),
         (
-            {"images": COCO["images"] + COCO["images"][:1]},
-            "4 images and 2 categories, with 3 and 2 ids; expected at least one of each",
+            {"annotations": [{"image_id": 9, "category_id": 3}]},
+            "no image or category has the id 3 of an ann",
         ),
-        ({"images": [], "annotations": []}, "0 images and 2 categories"),
-        ({"categories": COCO["categories"][:1] * 2}, "with 3 and 1 ids.* no id twice"),
-        ({"categories": [], "annotations": []}, "3 images and 0 categories"),
-        ({"annotations": [{"image_id": [9], "category_id": 1}]}, "an annotation in"),
+        ({"images": COCO["images"] + COCO["images"][:1]}, "names of items must differ; '7.jpg'"),
+        (
+            {"images": [*COCO["images"], {"id": 4, "file_name": "5.jpg"}], "annotations": []},
+            "3 rows need as many names .* got 4",
+        ),
+        ({"images": [], "annotations": []}, "0 rows and 2 labels"),
+        (
+            {"categories": [COCO["categories"][0], {"id": 1, "name": "b"}], "annotations": []},
+            r"so relevant must have shape \(3, 2\); got \(3, 1\)",
+        ),
+        ({"categories": [], "annotations": []}, "3 rows and 0 labels"),
+        ({"annotations": [{"image_id": [9], "category_id": 1}]}, "unhashable"),
     ]
     for change, message in cases:
         with refused(message):
@@ -336,7 +346,7 @@ def test_what_is_annotated_cannot_be_verified_absent(tmp_path: Path) -> None:
     images = [{"id": k, "coco_url": f"http://x/val/{k}.jpg"} for k in (7, 9, 4)]
     images[1]["neg_category_ids"] = [90, 1]
     path = write_json(tmp_path, {**COCO, "images": images})
-    with refused("yes and no about 1 pairs: 'toothbrush' is .* '9.jpg'"):
+    with refused("1 pairs have two answers; row 1, label 'toothbrush' has 'no' and 'yes'"):
         open_dataset(path)
     images[1]["neg_category_ids"] = [1]
     path = write_json(tmp_path, {**COCO, "images": images})
@@ -344,17 +354,15 @@ def test_what_is_annotated_cannot_be_verified_absent(tmp_path: Path) -> None:
     assert dataset.items == ["7.jpg", "9.jpg", "4.jpg"]
     assert dataset.candidates is not None
     assert dataset.candidates.tolist() == [[True, True], [False, True], [True, True]]
-    with refused(
-        "'unannotated' does not apply to instances.json, whose labels are verified",
-    ):
+    with refused("instances.json .* its labels are verified. Leave 'unannotated' out"):
         open_dataset(path, unannotated="keep")
 
 
 def test_many_verified_categories_stay_sparse(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("comes.datasets.indicators.MANY_PAIRS", 5)
-    monkeypatch.setattr("comes.datasets.indicators.FEW", 0.5)
+    monkeypatch.setattr("comes.datasets.dataset.MANY_PAIRS", 5)
+    monkeypatch.setattr("comes.datasets.dataset.FEW", 0.5)
     images = [{**image, "neg_category_ids": []} for image in COCO["images"]]
     images[0]["neg_category_ids"] = [90, 90]
     answers = open_dataset(write_json(tmp_path, {**COCO, "images": images})).known_answers()
@@ -363,8 +371,8 @@ def test_many_verified_categories_stay_sparse(
     assert sparse.issparse(plain.relevant)
     assert len(open_dataset(write_json(tmp_path, COCO))) == 2
     images[1]["neg_category_ids"] = [90]
-    with refused("yes and no about 1 pairs: 'toothbrush' is annotated in '9.jpg'"):
+    with refused("1 pairs have two answers; row 1, label 'toothbrush'"):
         open_dataset(write_json(tmp_path, {**COCO, "images": images}))
     images[1]["neg_category_ids"] = [[90]]
-    with refused("which no image or category has"):
+    with refused("instances.json cannot be read as COCO json.*unhashable"):
         open_dataset(write_json(tmp_path, {**COCO, "images": images}))

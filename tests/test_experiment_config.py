@@ -40,7 +40,7 @@ def test_a_mistake_in_a_file_says_where_it_is(tmp_path: Path) -> None:
 def test_a_mistake_in_how_a_file_is_read_is_found_before_it_is_read() -> None:
     for read, message in (
         ({"labls": ["maybe"]}, "'labls' is not a field of ReadOptions. Did you mean 'labels'"),
-        ({"complementary": True}, "now spelled labels_are='complementary'"),
+        ({"complementary": True}, "'complementary' is not a field of ReadOptions"),
         (
             {"labels_are": "wrong"},
             "labels_are must be 'candidates', 'complementary' or 'positives'",

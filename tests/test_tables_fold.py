@@ -50,15 +50,15 @@ def test_terms_counted_in_blocks_are_those_of_all_texts() -> None:
         for start in range(0, n, 37):
             counts.add(texts[start : start + 37])
         part = counts.fit_part("note")
-        assert part.terms == whole.get_feature_names_out().tolist()
+        assert part.vocabulary == whole.get_feature_names_out().tolist()
         if n == 5000:
-            assert len(part.terms) == MOST_TERMS  # ties are broken the same way
+            assert len(part.vocabulary) == MOST_TERMS  # ties are broken the same way
         np.testing.assert_array_equal(part.idf, whole.idf_)
 
 
 def test_texts_without_a_word_have_no_terms() -> None:
     counts = _TermCounts().add(pd.Series(["", "  ", "?!"]))
-    assert counts.fit_part("note").terms == [] and counts.n_texts == 3
+    assert counts.fit_part("note").vocabulary == [] and counts.n_texts == 3
 
 
 def test_rare_terms_are_forgotten_where_there_are_too_many() -> None:
@@ -68,9 +68,9 @@ def test_rare_terms_are_forgotten_where_there_are_too_many() -> None:
         counts.add(pd.Series(["common words", rare]))
     assert len(counts.n_rows) < 300
     part = counts.fit_part("note")
-    assert {"common", "words", "common words"} <= set(part.terms)
+    assert {"common", "words", "common words"} <= set(part.vocabulary)
     exact = np.log(61 / 31) + 1
-    np.testing.assert_allclose(part.idf[part.terms.index("common")], exact, rtol=1e-6)
+    np.testing.assert_allclose(part.idf[part.vocabulary.index("common")], exact, rtol=1e-6)
 
 
 def test_a_fold_over_few_rows_is_the_encoder_of_all() -> None:

@@ -5,7 +5,9 @@ A message says what was expected, what was given, and what to do.
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 __all__ = ["ComesError", "ComesWarning", "counted", "first_line", "listed"]
 
@@ -45,6 +47,17 @@ def warn_user(message: str) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("comes."):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, ComesWarning, stacklevel=level)
+
+
+@contextmanager
+def reading_as(form: str, where: str | Path) -> Iterator[None]:
+    """Let any error in the block, which reads a file, say which file and what was wanted."""
+    try:
+        yield
+    except Exception as error:  # a damaged file makes libraries raise almost anything
+        is_missing = isinstance(error, KeyError) and " " not in str(error)
+        reason = f"{error} is missing" if is_missing else first_line(error).rstrip(".")
+        raise ComesError(f"{where} cannot be read as {form}: {reason}.") from None
 
 
 def first_line(error: BaseException) -> str:

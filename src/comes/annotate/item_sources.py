@@ -21,7 +21,7 @@ from comes.annotate.remote_items import (
 from comes.answers.convert import check_names
 from comes.datasets import open_images
 from comes.datasets.images import image_names
-from comes.datasets.roles import ITEM_COLUMNS
+from comes.datasets.labels import ITEM_COLUMNS
 from comes.datasets.table import as_text, is_table_name, read_table
 from comes.errors import ComesError, ComesWarning, listed
 from comes.files import expanded

@@ -5,10 +5,9 @@
 
 from comes.datasets.catalogue import KNOWN, make_scenes
 from comes.datasets.checks import check_dataset
-from comes.datasets.dataset import Dataset
+from comes.datasets.dataset import Dataset, join_features, join_rows
 from comes.datasets.formats import write_dataset
 from comes.datasets.images import Images, open_images
-from comes.datasets.joining import join_features, join_rows
 from comes.datasets.long import combine_answers
 from comes.datasets.opening import open_dataset, read_features, read_images
 from comes.datasets.options import ReadOptions

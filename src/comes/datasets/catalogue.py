@@ -5,13 +5,11 @@ neither is downloaded, and only from an address whose checksum is known.
 """
 
 import csv
-import hashlib
 import json
 import os
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -22,14 +20,14 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import Answers, State
-from comes.datasets.dataset import Dataset
-from comes.datasets.joining import join_images
+from comes.answers import Answers
+from comes.datasets.dataset import Dataset, join_images, marks_of_sets
+from comes.datasets.labels import NO, YES, read_states
 from comes.datasets.matrices import read_arff, read_mat
 from comes.datasets.options import ReadOptions
 from comes.datasets.tools import coco_dataset
-from comes.errors import ComesError, listed, warn_user
-from comes.files import cache_folder, data_folder, download, replacing_file, unpack_tar
+from comes.errors import ComesError, listed, reading_as, warn_user
+from comes.files import cache_folder, data_folder, download, unpack_tar
 from comes.progress import progress_bar
 
 VOC_CLASSES = [
@@ -149,15 +147,6 @@ def _locate(source: Source, named: NamedDataset) -> Path:
     return target
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Let an error about a file that cannot be read name it."""
-    try:
-        yield
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise ComesError(f"{path} cannot be read: {error}.") from None
-
-
 def read_pml(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
     """Read a .mat file of partial multi-label learning."""
     return read_mat(paths[0], options)
@@ -179,13 +168,10 @@ def read_voc(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset
     form: dict[str, Any] = {"names": ["image", "flag"], "dtype": {"image": str, "flag": float}}
     tables: list[pd.DataFrame] = []
     for path in lists:
-        with _reading(path):
+        with reading_as("lines such as '000005 -1' about the images of all classes", path):
             tables.append(pd.read_csv(path, sep=r"\s+", header=None, **form))
-        if tables[-1].empty or not tables[-1]["image"].equals(tables[0]["image"]):
-            raise ComesError(
-                f"{path} should have lines such as '000005 -1', for the same images as the other "
-                "classes."
-            )
+            if not tables[-1]["image"].equals(tables[0]["image"]):
+                raise ValueError("it has others")
     flags = np.stack([table["flag"] for table in tables], axis=1)
     folder = paths[0].parents[2] / "JPEGImages"
     return _join_voc(flags, [f"{image}.jpg" for image in tables[0]["image"]], folder, options)
@@ -194,13 +180,11 @@ def read_voc(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset
 def read_small_voc(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
     """Read a copy of VOC that is one table of the flags and a .zip of images."""
     labels, archive = paths
-    with _reading(labels):
+    with reading_as("a table of VOC's flags", labels):
         table = pd.read_csv(labels)
-    missing = [name for name in ("image", "split", *VOC_CLASSES) if name not in table.columns]
-    if missing:
-        raise ComesError(f"{labels} has no column {missing[0]!r}; it should be VOC's flags.")
-    table = table[table["split"] == split]
-    return _join_voc(table[VOC_CLASSES].to_numpy(), table["image"].tolist(), archive, options)
+        table = table[table["split"] == split]
+        flags, items = table[VOC_CLASSES].to_numpy(), table["image"].tolist()
+    return _join_voc(flags, items, archive, options)
 
 
 def _join_voc(
@@ -227,41 +211,38 @@ def read_cub(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset
     lists = [place / "attributes.txt" for place in places]
     attributes = _read_numbered(next((path for path in lists if path.is_file()), lists[-1]))
     path, n, q = folder / "attributes" / "image_attribute_labels.txt", len(names), len(attributes)
-    with _reading(path):  # some lines have more columns than the five named
+    form = f"lines 'image attribute 0|1 certainty time' for each of {n} images and {q} attributes"
+    with reading_as(form, path):  # some lines have more columns than the five named
         table = np.loadtxt(path, dtype=np.int64, usecols=(0, 1, 2), ndmin=2)
-    image, attribute, present = table.T
-    is_inside = (image >= 1) & (image <= n) & (attribute >= 1) & (attribute <= q)
-    if len(table) != n * q or not (is_inside & np.isin(present, (0, 1))).all():
-        raise ComesError(
-            f"{path} should have a line 'image attribute 0|1 certainty time' for each of {n} images"
-            f" and {q} attributes; it has {len(table)} lines."
-        )
+        image, attribute, present = table.T
+        is_inside = (image >= 1) & (image <= n) & (attribute >= 1) & (attribute <= q)
+        if len(table) != n * q or not (is_inside & np.isin(present, (0, 1))).all():
+            raise ValueError(f"it has {len(table)} lines, or other numbers")
     relevant = np.zeros((n, q), dtype=bool)
     relevant[image - 1, attribute - 1] = present == 1
     dataset = Dataset(None, attributes, relevant=relevant, items=names)
     if split:
-        is_training = _read_numbered(folder / "train_test_split.txt")
+        is_training = np.array(_read_numbered(folder / "train_test_split.txt")) == "1"
         if len(is_training) != n:
             raise ComesError(f"train_test_split.txt has {len(is_training)} lines for {n} images.")
-        wanted = "1" if split == "train" else "0"
-        dataset = dataset.take([flag == wanted for flag in is_training])
+        dataset = dataset.take(is_training == (split == "train"))
     return join_images(dataset, folder / "images", options.skip_broken)
 
 
 def _read_numbered(path: Path) -> list[str]:
     """Return the names in lines "1 NAME", which are numbered from 1."""
-    with _reading(path):
+    with reading_as("lines 'NUMBER NAME'", path):
         lines = [line.split(maxsplit=1) for line in path.read_text(encoding="utf-8").splitlines()]
-    for number, words in enumerate(lines, start=1):
-        if len(words) != 2 or words[0] != str(number):
-            raise ComesError(f"{path}: line {number} should be '{number} NAME'; got {words}.")
+        for number, words in enumerate(lines, start=1):
+            if len(words) != 2 or words[0] != str(number):
+                raise ValueError(f"line {number} should be '{number} NAME'; got {words}")
     return [name.strip() for _, name in lines]
 
 
 def read_coco(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
     """Read the annotations of COCO 2014, in their folder or archive, and its images."""
     annotations, images = paths
-    with _reading(annotations):
+    with reading_as("annotations of COCO", annotations):
         if annotations.suffix == ".zip":
             with zipfile.ZipFile(annotations) as archive:
                 content = json.loads(archive.read(f"annotations/instances_{split}2014.json"))
@@ -274,29 +255,14 @@ def read_coco(paths: Sequence[Path], split: str, options: ReadOptions) -> Datase
 def read_go_emotions(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
     """Read GoEmotions: lines ``text<tab>4,27<tab>id``, and ``labels.txt`` with names of labels."""
     *tables, names = paths
-    with _reading(names):
-        label_names = names.read_text(encoding="utf-8").split()
     form: dict[str, Any] = {"sep": "\t", "header": None, "names": ["text", "labels", "id"]}
-    parts, relevant = [], []
-    for path in tables:
-        with _reading(path):
-            part = pd.read_csv(
-                path, dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE, **form
-            )
-        parts.append(part)
-        relevant.append(np.zeros((len(part), len(label_names)), dtype=bool))
-        for row, cell in enumerate(part["labels"]):
-            numbers = [int(n) if n.strip().isdecimal() else -1 for n in cell.split(",")]
-            if min(numbers) < 0 or max(numbers) >= len(label_names):
-                raise ComesError(
-                    f"{path}: line {row + 1} should be a text, numbers of labels below "
-                    f"{len(label_names)} such as '4,27', and an id, with tabs between them; got "
-                    f"{cell!r} for the numbers."
-                )
-            relevant[-1][row, numbers] = True
-    table = pd.concat(parts, ignore_index=True)
-    items = table["id"].tolist()
-    return Dataset(table[["text"]], label_names, relevant=np.concatenate(relevant), items=items)
+    form |= {"dtype": str, "keep_default_na": False, "quoting": csv.QUOTE_NONE}
+    with reading_as("GoEmotions, lines of a text, numbers such as '4,27' and an id", names.parent):
+        label_names = names.read_text(encoding="utf-8").split()
+        table = pd.concat([pd.read_csv(path, **form) for path in tables], ignore_index=True)
+        numbers = [cell.split(",") for cell in table["labels"]]
+        relevant, _ = marks_of_sets(numbers, [str(k) for k in range(len(label_names))])
+    return Dataset(table[["text"]], label_names, relevant=relevant, items=table["id"].tolist())
 
 
 def read_tox21(paths: Sequence[Path], split: str, options: ReadOptions) -> Dataset:
@@ -306,27 +272,14 @@ def read_tox21(paths: Sequence[Path], split: str, options: ReadOptions) -> Datas
     active (yes), 0 inactive (no), nothing where it was not run (not asked). Molecules that rdkit
     cannot read are left out, with a warning.
     """
-    path = paths[0]
-    with _reading(path):
-        table = pd.read_csv(path, dtype={"smiles": str, "mol_id": str})
-    if "smiles" not in table.columns:
-        raise ComesError(
-            f"{path} should have a column 'smiles' with the molecules, and one for each assay; "
-            f"got {listed([str(name) for name in table.columns])}."
-        )
-    results = table.drop(columns=["smiles", "mol_id"], errors="ignore")
-    values = results.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
-    wrong = ~np.isin(values, (0, 1)) & results.notna().to_numpy()
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        raise ComesError(
-            f"{path}: assay {results.columns[column]!r} should be 1 (active), 0 (inactive) or empty"
-            f" (not tested); got {results.iat[row, column]!r} at row {row}."
-        )
-    codes = np.where(values == 1, State.YES, np.where(values == 0, State.NO, State.NOT_ASKED))
+    with reading_as("a table of smiles and assays, 1, 0 or empty", paths[0]):
+        table = pd.read_csv(paths[0], dtype={"smiles": str, "mol_id": str})
+        smiles = table["smiles"].fillna("").tolist()
+        results = table.drop(columns=["smiles", "mol_id"], errors="ignore")
+        codes = read_states(results, {"1": YES, "0": NO})
     X, is_read = None, np.ones(len(table), dtype=bool)
     if not options.has_labels_alone:
-        X, is_read = morgan_fingerprints(table["smiles"].fillna("").tolist())
+        X, is_read = morgan_fingerprints(smiles)
     if not is_read.all():
         unread = table.loc[~is_read, "smiles"].astype(str).tolist()
         warn_user(
@@ -341,28 +294,7 @@ def read_tox21(paths: Sequence[Path], split: str, options: ReadOptions) -> Datas
 
 
 def morgan_fingerprints(smiles: Sequence[str]) -> tuple[Any, npt.NDArray[np.bool_]]:
-    """Return a CSR matrix of 1024 bits for each readable molecule, and which are readable.
-
-    They are computed once, and kept in the cache by the hash of the molecules.
-    """
-    recipe = json.dumps(["morgan", RADIUS, BITS, list(smiles)])
-    kept = cache_folder() / "features" / f"{hashlib.sha256(recipe.encode()).hexdigest()[:32]}.npz"
-    try:
-        with kept.open("rb") as file, np.load(file) as stored:
-            packed, readable = stored["bits"], stored["readable"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        packed, readable = _compute_fingerprints(smiles)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with replacing_file(kept) as temporary, temporary.open("wb") as target:
-            np.savez_compressed(target, bits=packed, readable=readable)
-    bits = np.unpackbits(packed[readable], axis=1, count=BITS)
-    return sparse.csr_matrix(bits, dtype=np.float32), readable
-
-
-def _compute_fingerprints(
-    smiles: Sequence[str],
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-    """Return the bits of each molecule, packed, and which molecules can be read."""
+    """Return a CSR matrix of 1024 bits for each readable molecule, and which are readable."""
     try:
         from rdkit import Chem, rdBase
         from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
@@ -372,16 +304,15 @@ def _compute_fingerprints(
             "'comes[chem]', or name a file of features (--features)."
         ) from None
     generator = GetMorganGenerator(radius=RADIUS, fpSize=BITS)
-    packed = np.zeros((len(smiles), BITS // 8), dtype=np.uint8)
+    bits = np.zeros((len(smiles), BITS), dtype=np.float32)
     readable = np.zeros(len(smiles), dtype=bool)
     with rdBase.BlockLogs(), progress_bar(len(smiles), "fingerprints") as advance:
         for row, text in enumerate(smiles):
             molecule = Chem.MolFromSmiles(text) if text else None
             if molecule is not None:
-                packed[row] = np.packbits(generator.GetFingerprintAsNumPy(molecule))
-                readable[row] = True
+                bits[row], readable[row] = generator.GetFingerprintAsNumPy(molecule), True
             advance()
-    return packed, readable
+    return sparse.csr_matrix(bits[readable]), readable
 
 
 # By the name that catalogue.toml gives them; they take the paths of the files of a split, its name

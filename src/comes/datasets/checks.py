@@ -9,9 +9,8 @@ import pandas as pd
 from scipy import sparse
 
 from comes.answers import State
-from comes.datasets.dataset import Dataset, is_table
+from comes.datasets.dataset import Dataset, count_marks, is_table, marks_of_state
 from comes.datasets.images import Images, find_broken
-from comes.datasets.indicators import count_marks, marks_of_state
 from comes.datasets.labels import find_similar
 from comes.errors import ComesError, counted, listed
 from comes.tables import describe_columns

@@ -1,8 +1,9 @@
 """`Dataset`: features or images with answers about labels, true labels, or both."""
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,19 +11,26 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import Answers, State
+from comes.answers import Answers, LongAnswers, State
 from comes.answers.convert import (
     BoolMatrix,
     check_names,
     check_paired,
     match_names,
     outside_candidates_error,
+    set_members,
 )
-from comes.datasets.images import Images
-from comes.datasets.indicators import Marks, answers_of_marks, count_marks, fill_marks
+from comes.datasets.images import Images, open_images
 from comes.datasets.options import LabelsAre
 from comes.errors import ComesError, counted, listed
-from comes.tables.columns import needs_encoding
+from comes.tables.columns import match_by_name, needs_encoding
+
+Marks = Any  # which labels are marked in every row, bool (n, q): an array, or CSR if few are
+Places = npt.NDArray[np.int64]
+
+MANY_PAIRS = 2**24  # of which at most the share FEW is marked: a sparse matrix
+FEW = 0.05
+MOST_DENSE = 2**30  # pairs of a bool matrix that is made of a sparse one
 
 
 class ColumnRole(NamedTuple):
@@ -45,9 +53,6 @@ class Dataset:
         Instead of ``answers``, where only what is excluded is known.
     relevant : bool array or CSR matrix of shape (n_samples, n_labels), optional
         The truth, where it is known.
-    asked : bool array of shape (n_samples, n_labels), optional
-        Beside ``candidates``, where somebody answered: "no" where the label is not a candidate,
-        else "maybe".
     items : list of str, optional
         The names of the rows, each once.
     from_complementary : bool
@@ -87,7 +92,6 @@ class Dataset:
         label_names: list[str],
         candidates: BoolMatrix | None = None,
         relevant: Marks | None = None,
-        asked: BoolMatrix | None = None,
         items: list[str] | None = None,
         from_complementary: bool = False,
         *,
@@ -95,7 +99,7 @@ class Dataset:
         roles: Mapping[str, ColumnRole] | None = None,
         n_left_out: int = 0,
     ) -> None:
-        if answers is not None and not (candidates is None and asked is None):
+        if answers is not None and candidates is not None:
             raise ComesError(
                 "a data set has candidates or answers; got both. Leave one out, and with "
                 "dataclasses.replace change answers."
@@ -106,8 +110,9 @@ class Dataset:
         known = (X, candidates if answers is None else answers, relevant)
         shape = (_count_rows(known), len(label_names))
         check_size(*shape)
-        if answers is None:
-            answers = _combine_candidates(candidates, asked, shape)
+        if candidates is not None:
+            _check_shape(candidates, "candidates", shape)
+            answers = Answers.from_candidates(candidates)
         self._set(
             X=X,
             label_names=label_names,
@@ -297,6 +302,114 @@ class Dataset:
         return ", ".join(parts)
 
 
+def join_features(dataset: Dataset, X: Any, items: Sequence[str] | None) -> Dataset:
+    """Return the data set with these features, matched by the names of the items.
+
+    Examples
+    --------
+    >>> answers = Dataset(None, ["sky"], np.array([[True], [False]]), items=["b", "a"])
+    >>> join_features(answers, np.array([[1.0], [2.0]]), ["a", "b"]).X
+    array([[2.],
+           [1.]])
+    """
+    if dataset.items is None or items is None:
+        if dataset.items is None and items is None and X.shape[0] == len(dataset):
+            return replace(dataset, X=X)
+        raise ComesError(
+            f"features are matched by the names of the items: {len(dataset)} rows of labels "
+            f"{'have' if dataset.items is not None else 'lack'} them, {X.shape[0]} rows of "
+            f"features {'have' if items is not None else 'lack'} them. Add a column 'item' (an "
+            "array 'items' in .npz)."
+        )
+    check_item_names(items)
+    rows = pd.Index(items).get_indexer(pd.Index(dataset.items))
+    missing = [name for name, row in zip(dataset.items, rows, strict=True) if row < 0]
+    if missing:
+        raise ComesError(
+            f"{len(missing)} items have labels and no features (first: {missing[0]!r}). Add them "
+            "to the file of features, or leave them out of the labels."
+        )
+    return replace(dataset, X=take_rows(X, rows), n_left_out=len(items) - len(dataset))
+
+
+def join_rows(first: Dataset, second: Dataset) -> Dataset:
+    """Return a data set with the rows of two, which have the same labels and kind of features.
+
+    Examples
+    --------
+    >>> one = Dataset(np.eye(2), ["sky"], relevant=np.array([[True], [False]]))
+    >>> join_rows(one, one).X.shape
+    (4, 2)
+    """
+    if first.label_names != second.label_names:
+        other = listed(sorted({*first.label_names} ^ {*second.label_names}))
+        raise ComesError(
+            "two files must have the same labels in the same order; got others"
+            f"{f': {other}' if other else ''}. Read both with the same label_names."
+        )
+    X, answers = _stack_rows(first.X, second.X), None
+    if first.answers is not None and second.answers is not None:
+        answers = _stack_answers(first.answers, second.answers)
+        if isinstance(X, pd.DataFrame) and answers.index is not None:
+            X = X.set_axis(answers.index)
+    relevant = _stack_rows(first.relevant, second.relevant)
+    return Dataset(X, first.label_names, relevant=relevant, answers=answers)
+
+
+def _stack_answers(first: Answers, second: Answers) -> Answers:
+    """Return the answers about the rows of one after those of another."""
+    if first.kind != second.kind:
+        raise ComesError(f"two files must have labels of one kind; got {first!r} and {second!r}.")
+    index = annotations = chosen = None
+    if first.index is not None and second.index is not None:
+        index = first.index.append(second.index)
+    if first.annotations is not None and second.annotations is not None:
+        one, other = first.annotations, second.annotations
+        names = [np.asarray(part.people, str)[part.person] for part in (one, other)]
+        people, person = np.unique(np.concatenate(names), return_inverse=True)
+        annotations = LongAnswers(
+            np.concatenate([one.row, other.row + len(first)]),
+            np.concatenate([one.label, other.label]),
+            person,
+            np.concatenate([one.code, other.code]),
+            tuple(map(str, people)),
+        )
+    if first.chosen is not None or second.chosen is not None:
+        marks = [np.zeros(a.shape, bool) if a.chosen is None else a.chosen for a in (first, second)]
+        chosen = np.concatenate(marks)
+    if chosen is None and (first.is_sparse or second.is_sparse):
+        states = sparse.vstack([first.states, second.states], "csr")
+    else:
+        states = np.concatenate([first.codes, second.codes])
+    return Answers.from_codes(
+        states, first.kind, first.label_names, annotations=annotations, chosen=chosen, index=index
+    )
+
+
+def _stack_rows(first: Any, second: Any) -> Any:
+    """Return the rows of one part after those of another; None unless both have it."""
+    if first is None or second is None:
+        return None
+    if isinstance(first, Images):
+        return Images(first.sources + second.sources, first.names + second.names)
+    if isinstance(first, pd.DataFrame) and isinstance(second, pd.DataFrame):
+        return pd.concat([first, match_by_name(second, list(first.columns))], ignore_index=True)
+    if sparse.issparse(first) or sparse.issparse(second):
+        return sparse.vstack([first, second], "csr")
+    return np.concatenate([first, second])
+
+
+def join_images(dataset: Dataset, source: str | Path, skip_broken: bool = False) -> Dataset:
+    """Return the data set with the images of a folder or zip that its items name."""
+    if dataset.items is None:
+        raise ComesError(
+            "images are found by the names of the items, and the data has none. Name them in a "
+            "column 'image'."
+        )
+    images, kept = open_images(source, dataset.items, skip_broken)
+    return replace(dataset if len(kept) == len(dataset) else dataset.take(kept), X=images)
+
+
 def _count_rows(parts: Sequence[Any]) -> int:
     """Return the number of rows of the first part that is there."""
     first = next((part for part in parts if part is not None), None)
@@ -322,38 +435,14 @@ def _check_shape(matrix: Any, name: str, shape: tuple[int, int]) -> None:
         )
 
 
-def _combine_candidates(
-    candidates: BoolMatrix | None, asked: BoolMatrix | None, shape: tuple[int, int]
-) -> Answers | None:
-    """Return candidates as answers, "maybe" where a candidate was asked about."""
-    _check_shape(candidates, "candidates", shape)
-    _check_shape(asked, "asked", shape)
-    if candidates is None:
-        if asked is not None:
-            raise ComesError("asked needs candidates, which hold the answers; got none.")
-        return None
-    if asked is None:
-        return Answers.from_candidates(candidates)
-    if not (asked | candidates).all():
-        raise ComesError(
-            "a label is excluded where nobody was asked; candidates or asked must be wrong."
-        )
-    return Answers.from_codes(np.where(candidates, np.where(asked, State.MAYBE, 0), State.NO))
-
-
 def check_none_excluded(
     relevant: Marks, answers: Answers, label_names: Sequence[str], first_row: int = 0
 ) -> None:
     """Raise if a relevant label is excluded; nothing that is sparse becomes dense."""
-    if answers.is_sparse or sparse.issparse(relevant):
-        excluded = sparse.csr_array(answers.states == State.NO)
-        outside = excluded.multiply(sparse.csr_array(relevant)).tocsr()
-        outside.sort_indices()
-        row, label = outside.nonzero()
-    else:
-        row, label = np.nonzero(relevant & answers.excluded)
+    row, label = (marks_of_state(answers, State.NO) * relevant).nonzero()
     if len(row):
-        raise outside_candidates_error(row + first_row, label, label_names)
+        order = np.lexsort((label, row))
+        raise outside_candidates_error(row[order] + first_row, label[order], label_names)
 
 
 def check_item_names(items: Sequence[str], first_row: int = 0) -> None:
@@ -416,3 +505,75 @@ def check_features(X: Any, first_row: int = 0) -> None:
         f"features must be finite; {int(wrong.sum())} entries are empty, NaN or infinite, the "
         f"first {place}. Fill them in (a median, say) or drop those rows."
     )
+
+
+def stays_sparse(n_marked: int, shape: tuple[int, int]) -> bool:
+    """Return whether so many marked pairs are stored as a sparse matrix of this shape."""
+    n_pairs = shape[0] * shape[1]
+    return n_pairs > MANY_PAIRS and n_marked <= FEW * n_pairs
+
+
+def mark_places(row: Places, label: Places, shape: tuple[int, int]) -> Marks:
+    """Return the marks at these pairs, sparse if they are few among many."""
+    if not stays_sparse(len(row), shape):
+        marked = np.zeros(shape, dtype=bool)
+        marked[row, label] = True
+        return marked
+    marks = sparse.csr_array((np.ones(len(row), dtype=bool), (row, label)), shape=shape)
+    marks.sum_duplicates()
+    return marks
+
+
+def marks_of_sets(
+    sets: Collection[Iterable[str]], label_names: Sequence[str] | None = None
+) -> tuple[Marks, list[str]]:
+    """Return the marks of label sets, and the names of the labels, as `from_sets` does."""
+    row, label, names = set_members(sets, label_names)
+    return mark_places(row, label, (len(sets), len(names))), names
+
+
+def answers_of_marks(
+    marked: Marks, labels_are: LabelsAre, names: Sequence[str] | None = None
+) -> Answers:
+    """Return answers from marks of candidates, complementary or ticked labels."""
+    if labels_are == "positives":
+        return Answers.from_positives(marked, names)
+    if labels_are == "complementary":
+        if sparse.issparse(marked):
+            return Answers(no=marked, label_names=names)
+        return Answers.from_candidates(~marked, names)
+    advice = "Read them as complementary or ticked labels (labels_are)."
+    possible = fill_marks(marked, "candidates, which exclude all other labels,", advice)
+    return Answers.from_candidates(possible, names)
+
+
+def fill_marks(marked: Marks, what: str, advice: str) -> BoolMatrix:
+    """Return marks as an array; refuse what memory should not be spent on."""
+    if not sparse.issparse(marked):
+        return np.asarray(marked)
+    n, q = marked.shape
+    if n * q > MOST_DENSE:
+        raise ComesError(
+            f"{what} would be a matrix of {n} rows and {q} labels, {n * q / 2**30:.0f} GB. {advice}"
+        )
+    return np.asarray(marked.toarray())
+
+
+def marks_of_state(answers: Answers, state: State) -> Marks:
+    """Return where answers have a state, sparse if they are."""
+    if answers.is_sparse:
+        return sparse.csr_array(answers.states == state, dtype=bool)
+    return np.asarray(answers.codes == state)
+
+
+def count_marks(marked: Marks, axis: int) -> npt.NDArray[np.int64]:
+    """Return how many pairs are marked in each column (axis 0) or row (axis 1)."""
+    return np.asarray(marked.sum(axis=axis, dtype=np.int64)).ravel()
+
+
+def find_sets(marked: Marks, names: Sequence[str]) -> list[list[str]]:
+    """Return the names of the marked labels of every row."""
+    marks = sparse.csr_array(marked)
+    marks.sort_indices()
+    members = np.asarray(names, dtype=object)[marks.indices]
+    return [list(part) for part in np.split(members, marks.indptr[1:-1])]

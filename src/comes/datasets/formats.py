@@ -6,13 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from comes.datasets.dataset import Dataset, is_table
 from comes.datasets.images import Images
-from comes.datasets.indicators import count_marks
-from comes.datasets.labels import named_labels
 from comes.datasets.matrices import (
     read_arff,
     read_libsvm,
@@ -22,8 +19,8 @@ from comes.datasets.matrices import (
     write_mat,
     write_npz,
 )
-from comes.datasets.options import ReadOptions
-from comes.datasets.table import TABLE_ENDINGS, find_ending
+from comes.datasets.options import NAMES, ReadOptions
+from comes.datasets.table import TABLE_ENDINGS, check_ending
 from comes.datasets.table_datasets import (
     TableForm,
     read_table_dataset,
@@ -31,30 +28,26 @@ from comes.datasets.table_datasets import (
     write_table_dataset,
 )
 from comes.datasets.tools import read_json, read_prodigy, write_prodigy
-from comes.errors import ComesError, listed, warn_user
+from comes.errors import ComesError, warn_user
 
 # Parts of a data set that a file may lose, as a warning calls them.
-FEATURES, FEATURE_NAMES, ITEMS = "features", "feature names", "items"
-CANDIDATES, RELEVANT, ASKED = "candidates", "relevant", "who was asked"
-COMPLEMENTARY = "that the labels were complementary"
-COMPLEMENTARY_ANSWERS = "that the answers were complementary labels"
-TICKED = "that the labels were ticked"
-PEOPLE, CHOSEN = "who said what", "which questions a model chose"
 PARTS = (
-    FEATURES,
-    FEATURE_NAMES,
-    CANDIDATES,
-    RELEVANT,
-    ASKED,
-    ITEMS,
-    COMPLEMENTARY,
-    COMPLEMENTARY_ANSWERS,
-    TICKED,
-    PEOPLE,
-    CHOSEN,
+    "features",
+    "feature names",
+    "candidates",
+    "relevant",
+    "who was asked",
+    "items",
+    "that the labels were complementary",
+    "that the answers were complementary labels",
+    "that the labels were ticked",
+    "who said what",
+    "which questions a model chose",
 )
+COMPLEMENTARY_ANSWERS, TICKED, PEOPLE, CHOSEN = PARTS[-4:]
 IN_TABLES = tuple(p for p in PARTS if p not in (COMPLEMENTARY_ANSWERS, PEOPLE, CHOSEN))
-IN_LONG = (CANDIDATES, ASKED, ITEMS, PEOPLE, CHOSEN)
+IN_LONG = ("candidates", "who was asked", "items", PEOPLE, CHOSEN)
+IN_MAT = ("features", "candidates", "relevant", "who was asked", TICKED, CHOSEN)
 
 
 @dataclass(frozen=True)
@@ -88,22 +81,7 @@ SHARED_FIELDS = (
     "feature_columns",
     "n_features",
 )
-TABLE_FIELDS = (
-    "labels",
-    "relevant",
-    "ignore",
-    "text",
-    "category",
-    "number",
-    "date",
-    "feature_columns",
-    "item",
-    "long",
-    "words",
-    "labels_are",
-    "label_names",
-    "separator",
-)
+TABLE_FIELDS = (*NAMES, "item", "words", "labels_are", "separator")
 TABLE = Format(
     read_table_dataset,
     TABLE_FIELDS,
@@ -137,7 +115,7 @@ FORMATS: Mapping[str, Format] = {
     ),
     ".mat": Format(
         read_mat,
-        writers={"wide": (write_mat, (FEATURES, CANDIDATES, RELEVANT, ASKED, TICKED, CHOSEN))},
+        writers={"wide": (write_mat, IN_MAT)},
         about="partial multi-label learning: `data`, `target`, `partial_labels` (or "
         "`candidate_labels`, `partial_target`; or ours, as in .npz), as (q, n) or (n, q), 0/1 or "
         "-1/1, dense or sparse, also version 7.3",
@@ -171,14 +149,7 @@ FORMATS: Mapping[str, Format] = {
 
 def find_format(path: Path) -> Format:
     """Return the format that the ending of a name says; raise if there is none."""
-    known = FORMATS.get(find_ending(path))
-    if known is None:
-        *endings, last = FORMATS
-        raise ComesError(
-            f"{path.name} should end in {', '.join(endings)} or {last}; got "
-            f"{path.suffix or 'no ending'}."
-        )
-    return known
+    return FORMATS[check_ending(path, FORMATS)]
 
 
 def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") -> None:
@@ -195,6 +166,7 @@ def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") 
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> path = Path(tempfile.mkdtemp()) / "two.csv"
     >>> write_dataset(Dataset(np.eye(2), ["sky"], np.array([[True], [False]])), path)
     >>> print(path.read_text().strip())
@@ -214,21 +186,12 @@ def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") 
             f"{path.name} can hold complete numbers, and the features have missing values, words, "
             "dates or an id. Write .csv or .parquet."
         )
-    if form == "names":
-        _warn_of_labels_not_shown(dataset, path)
     write(dataset, path)
 
 
 def check_writable(path: str | Path, form: TableForm = "wide") -> None:
     """Raise unless a data set can be written to a file of that name, in that form."""
-    path = Path(path)
-    ending = find_ending(path)
-    writable = [name for name, known in FORMATS.items() if known.writers]
-    if ending not in writable:
-        raise ComesError(
-            f"{path.name} should end in {', '.join(writable[:-1])} or {writable[-1]}; got "
-            f"{ending or 'no ending'}."
-        )
+    ending = check_ending(path, [name for name, known in FORMATS.items() if known.writers])
     forms = FORMATS[ending].writers
     if form not in forms:
         raise ComesError(
@@ -240,32 +203,17 @@ def _list_parts(dataset: Dataset) -> list[str]:
     """Return the parts that a data set has, of those that a file may lose."""
     answers = dataset.answers
     is_answered = answers is not None and answers.kind == "answers"
-    parts = {
-        FEATURES: not isinstance(dataset.X, Images) and dataset.X is not None,
-        FEATURE_NAMES: isinstance(dataset.X, pd.DataFrame),
-        CANDIDATES: answers is not None,
-        RELEVANT: dataset.relevant is not None,
-        ASKED: is_answered,
-        ITEMS: dataset.items is not None,
-        COMPLEMENTARY: dataset.from_complementary and not is_answered,
-        COMPLEMENTARY_ANSWERS: dataset.from_complementary and is_answered,
-        TICKED: answers is not None and answers.kind == "positives",
-        PEOPLE: answers is not None and answers.annotations is not None,
-        CHOSEN: answers is not None and answers.chosen is not None,
-    }
-    return [part for part, is_there in parts.items() if is_there]
-
-
-def _warn_of_labels_not_shown(dataset: Dataset, path: Path) -> None:
-    """Warn of labels that no cell of names would show."""
-    is_shown = np.zeros(len(dataset.label_names), dtype=bool)
-    for marked in named_labels(dataset).values():
-        is_shown |= count_marks(marked, axis=0) > 0
-    hidden = [name for name, shown in zip(dataset.label_names, is_shown, strict=True) if not shown]
-    if len(hidden) == len(is_shown):
-        raise ComesError(f"no cell of {path.name} would show a label. Write another form.")
-    if hidden:
-        warn_user(
-            f"a column of names shows the labels that occur: {path.name} loses {listed(hidden)}. "
-            "Give all of them (--label-names) when it is read."
-        )
+    has = (  # in the order of PARTS
+        not isinstance(dataset.X, Images) and dataset.X is not None,
+        isinstance(dataset.X, pd.DataFrame),
+        answers is not None,
+        dataset.relevant is not None,
+        is_answered,
+        dataset.items is not None,
+        dataset.from_complementary and not is_answered,
+        dataset.from_complementary and is_answered,
+        answers is not None and answers.kind == "positives",
+        answers is not None and answers.annotations is not None,
+        answers is not None and answers.chosen is not None,
+    )
+    return [part for part, is_there in zip(PARTS, has, strict=True) if is_there]

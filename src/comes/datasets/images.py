@@ -4,26 +4,22 @@ import hashlib
 import io
 import os
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
-from warnings import warn
 
 import numpy as np
 import numpy.typing as npt
 
-from comes.errors import ComesError, ComesWarning, listed
+from comes.errors import ComesError, listed, reading_as, warn_user
 from comes.files import expanded
 from comes.progress import progress_bar
 
 HEIC_ENDINGS = (".heic", ".heif")  # of telephones; Pillow opens them with pillow-heif
-PICTURE_ENDINGS = (
-    *(".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
-    *HEIC_ENDINGS,
-)
+OTHER_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+PICTURE_ENDINGS = (*OTHER_ENDINGS, *HEIC_ENDINGS)
 HEIC = "HEIF"  # what Pillow then calls the format
 
 
@@ -88,26 +84,22 @@ class Images:
     def read_reduced(self, row: int, least: int | None) -> npt.NDArray[np.uint8]:
         """Return an image; a JPEG at a half to an eighth, which is faster, no side under least."""
         Image = import_pillow()
-        try:
-            with Image.open(io.BytesIO(self.read_bytes(row))) as image:
-                if least is not None:
-                    image.draft(None, (least, least))
-                return _convert_to_rgb(image)
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            raise _make_error(self.names[row], str(error).split(" <_io")[0]) from None
+        content = io.BytesIO(self.read_bytes(row))
+        with _naming(self.names[row]), Image.open(content) as image:
+            if least is not None:
+                image.draft(None, (least, least))
+            return _convert_to_rgb(image)
 
     def read_bytes(self, row: int) -> bytes:
         """Return the file as it is stored."""
         name, source = self.names[row], self.sources[row]
-        try:
+        with _naming(name):
             if not _is_zip(source):
                 return (source / name).read_bytes()
             key = os.getpid(), source  # a forked handle would share its position
             if key not in self._archives:
                 self._archives[key] = zipfile.ZipFile(source)
             return self._archives[key].read(name)
-        except (OSError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
-            raise _make_error(name, f"in {source.name}: {error}") from None
 
     def fingerprint(self) -> str:
         """Return a hash of names, sizes and checksums (in a folder: times of last change)."""
@@ -119,10 +111,8 @@ class Images:
         for source, name in zip(self.sources, self.names, strict=True):
             state = members.get(source, {}).get(name)
             if state is None:
-                try:
+                with _naming(name):
                     stat = os.stat(source / name)
-                except OSError as error:
-                    raise _make_error(name, f"in {source.name}: {error.strerror}") from None
                 state = stat.st_mtime_ns, stat.st_size
             yield repr((name, state)).encode()
 
@@ -130,11 +120,19 @@ class Images:
         return {**self.__dict__, "_archives": {}}
 
 
-def _make_error(name: str, reason: str) -> ComesError:
-    return ComesError(
-        f"the image {name!r} cannot be read ({reason}). Replace it, or leave broken images out "
-        "(--skip-broken on the command line)."
-    )
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Let any error in the block name the image; a damaged one makes Pillow raise almost all."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = str(error).split(" <_io")[0]
+        raise ComesError(
+            f"the image {name!r} cannot be read ({reason}). Replace it, or leave broken images "
+            "out (--skip-broken on the command line)."
+        ) from None
 
 
 def _convert_to_rgb(image: Any) -> npt.NDArray[np.uint8]:
@@ -184,7 +182,14 @@ def open_images(
     (['red.png'], [0])
     """
     source = expanded(source)
-    _check_inside(names)
+    for row, name in enumerate(names):  # a file of labels is not trusted
+        path = PurePosixPath(name.replace("\\", "/"))
+        inside = path.parts and not path.is_absolute() and ".." not in path.parts
+        if not inside or ":" in path.parts[0] or "\0" in name:
+            raise ComesError(
+                f"the image {name!r} (row {row}) is not a name inside the folder of images. Write "
+                "names relative to that folder."
+            )
     if _is_zip(source):
         members = _list_members(source)
         tops = {member.partition("/")[0] if "/" in member else "" for member in members}
@@ -207,8 +212,7 @@ def open_images(
         kept = np.delete(kept, find_broken(Images(source, names)[kept]))
         lost = np.delete(np.array(names, dtype=object), kept).tolist()
         if lost:
-            shown = f"{len(lost)} images cannot be read and are left out: {listed(lost, 3)}."
-            warn(shown, ComesWarning, 2)
+            warn_user(f"{len(lost)} images cannot be read and are left out: {listed(lost, 3)}.")
     if not len(kept):
         raise ComesError(f"none of the {len(names)} images in {source.name} can be read.")
     return Images(source, names)[kept], kept
@@ -241,21 +245,19 @@ def image_names(source: Path) -> list[str]:
 
 def find_broken(images: Images) -> list[int]:
     """Open every image and return the rows of those that cannot be read."""
-
-    def is_broken(row: int) -> bool:
-        try:
-            return bool(images[row].size == 0)
-        except ComesError:
-            return True
-
-    broken = []
     bar = progress_bar(len(images), "opening images")
     with ThreadPoolExecutor(os.cpu_count()) as pool, bar as advance:
-        for row, cannot_be_read in enumerate(pool.map(is_broken, range(len(images)))):
-            advance()
-            if cannot_be_read:
-                broken.append(row)
-    return broken
+
+        def is_broken(row: int) -> bool:
+            try:
+                images[row]
+            except ComesError:
+                return True
+            finally:
+                advance()
+            return False
+
+        return np.flatnonzero(list(pool.map(is_broken, range(len(images))))).tolist()
 
 
 def _is_zip(source: Path) -> bool:
@@ -264,25 +266,10 @@ def _is_zip(source: Path) -> bool:
 
 def _list_members(source: Path) -> dict[str, tuple[int, int]]:
     """Return checksum and size of what is in an archive by its name, without what a Mac adds."""
-    try:
-        with zipfile.ZipFile(source) as archive:
-            members = archive.infolist()
-    except (OSError, zipfile.BadZipFile) as error:
-        raise ComesError(f"{source.name} cannot be read as zip: {error}.") from None
+    with reading_as("zip", source.name), zipfile.ZipFile(source) as archive:
+        members = archive.infolist()
     return {
         member.filename: (member.CRC, member.file_size)
         for member in members
         if not member.filename.startswith("__MACOSX/") and not member.filename.endswith(".DS_Store")
     }
-
-
-def _check_inside(names: Sequence[str]) -> None:
-    """Raise if a name leads out of its folder: a file of labels is not trusted."""
-    for row, name in enumerate(names):
-        path = PurePosixPath(name.replace("\\", "/"))
-        inside = path.parts and not path.is_absolute() and ".." not in path.parts
-        if not inside or ":" in path.parts[0] or "\0" in name:
-            raise ComesError(
-                f"the image {name!r} (row {row}) is not a name inside the folder of images. Write "
-                "names relative to that folder."
-            )

@@ -1,6 +1,9 @@
-"""What the label columns of a table say, read and written.
+"""Which columns of a table hold labels, the truth and the names of items, and what labels say.
 
-Labels come in one of three forms:
+In a table that we write, names say what columns are: ``item``; ``candidate:NAME``,
+``excluded:NAME``, ``positive:NAME`` or ``answer:NAME``, and ``relevant:NAME``; or, with label names
+in the cells, ``candidates``, ``complementary``, ``positives``, or ``no``, ``yes`` and ``maybe``,
+and ``relevant``. Every other column is a feature. Labels come in one of three forms:
 
 - wide: a column per label, 0/1, or "no", "yes", "maybe" and nothing for not asked;
 - names: one column of label names ("apple;plate"), or one for each of no, yes and maybe;
@@ -11,12 +14,11 @@ refused in candidates and in the truth, where it could mean that nothing applies
 asked: ``(none)`` says the first. Elsewhere an empty cell says nothing.
 """
 
-import contextlib
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,40 +28,33 @@ from scipy import sparse
 from comes.answers import Answers, State
 from comes.answers.convert import match_names
 from comes.answers.matrix import Kind
-from comes.datasets.dataset import Dataset
-from comes.datasets.indicators import (
-    Marks,
-    answers_of_marks,
-    fill_marks,
-    find_sets,
-    marks_of_sets,
-    marks_of_state,
-)
-from comes.datasets.options import ReadOptions
-from comes.datasets.roles import (
-    ANSWER,
-    CANDIDATE,
-    EXCLUDED,
-    NAMES_COLUMNS,
-    POSITIVE,
-    PREFIXES,
-    RELEVANT,
-    STATE_COLUMNS,
-    Roles,
-)
-from comes.datasets.separators import (
-    LIST,
-    NOTHING,
-    SEPARATOR,
-    check_separator,
-    find_separator,
-    split_cell,
-)
-from comes.datasets.table import as_text
+from comes.datasets.dataset import Marks, answers_of_marks, fill_marks, marks_of_sets
+from comes.datasets.options import LabelsAre, ReadOptions
+from comes.datasets.separators import LIST, NOTHING, check_separator, find_separator, split_cell
+from comes.datasets.table import NAMELESS, as_text, find_columns
 from comes.errors import ComesError, counted, listed, warn_user
 
 Codes = npt.NDArray[np.int8]
-Scalar = TypeVar("Scalar", bound=np.generic)
+
+PREFIXES = CANDIDATE, EXCLUDED, POSITIVE, ANSWER, RELEVANT = (
+    "candidate:",
+    "excluded:",
+    "positive:",
+    "answer:",
+    "relevant:",
+)
+KINDS: Mapping[LabelsAre, str] = {
+    "candidates": CANDIDATE,
+    "complementary": EXCLUDED,
+    "positives": POSITIVE,
+}
+NAMES_COLUMNS = (*KINDS, "relevant")
+STATE_COLUMNS = ("no", "yes", "maybe")
+LONG = ("item", "label", "answer")
+# Columns that may name items, the likeliest first, where a table is read for its labels alone:
+# items are matched with the rows of a file of features, or are files of images.
+ITEM_COLUMNS = ("item", "image", "file", "filename", "path")
+MOST_LABEL_COLUMNS = 10_000
 
 STATES = NO, YES, MAYBE, NOT_ASKED = tuple(
     state.word for state in (State.NO, State.YES, State.MAYBE, State.NOT_ASKED)
@@ -76,7 +71,151 @@ TRUTHS = {**INDICATORS, "no": 0, "yes": 1, "n": 0, "y": 1}
 GUESSES = {**WORDS, "0": NO, "false": NO, "1": YES, "true": YES}
 EMPTY, UNKNOWN = -1, -2
 MOST_WORDS = 20  # different words that may be answers
-FORMS = "Write .npz, or the form 'names' or 'long' (--form)."
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are."""
+
+    labels: list[str]
+    truth: list[str]
+    ignored: list[str]
+    item: str | None
+    labels_are: LabelsAre  # what the labels mark: what is possible, surely irrelevant, or ticked
+    in_words: bool  # the labels are answers, by their name or because their words are declared
+
+    @property
+    def are_state_sets(self) -> bool:
+        """Whether columns called no, yes and maybe, two of them at least, hold names of labels."""
+        return len(self.labels) > 1 and set(self.labels) <= set(STATE_COLUMNS)
+
+    @property
+    def text_columns(self) -> set[str]:
+        """The columns whose cells are kept as text."""
+        single = [names[0] for names in (self.labels, self.truth) if len(names) == 1]
+        items = [] if self.item is None else [self.item]
+        in_words = self.labels if self.in_words or self.are_state_sets else ()
+        return {*single, *in_words, *items, *self.ignored}
+
+    def find_features(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns that have no other role, in this table or in one that we write."""
+        used = {*self.labels, *self.truth, *self.ignored, self.item, *NAMES_COLUMNS}
+        of_predictions = ("probability:", "score:") if "predicted" in columns else ()
+        prefixes = (*PREFIXES, *of_predictions)
+        return [name for name in columns if name not in used and not name.startswith(prefixes)]
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether a name is not for features: one of our label columns, or empty."""
+    return name in NAMES_COLUMNS or name.startswith(PREFIXES) or bool(NAMELESS.fullmatch(name))
+
+
+def find_long_columns(columns: Sequence[str], options: ReadOptions) -> list[str] | None:
+    """Return the columns item, label and answer, and those named after them; None if not long."""
+    wanted = options.long
+    if wanted is None and options.labels is None and options.relevant is None:
+        wanted = LONG if set(LONG) <= set(columns) else None
+    if wanted is None:
+        return None
+    long = find_columns(columns, wanted)
+    item = options.item if options.features is None else None  # else it names the items there
+    others = (options.labels, options.relevant, options.ignore, item)
+    is_complementary = options.labels_are == "complementary"
+    if len(long) != len(wanted) or is_complementary or any(o is not None for o in others):
+        raise ComesError(
+            "this is read as a table of answers, with the columns item, label and answer. Name "
+            "these three, and leave out other columns and labels_are (--complementary): the answer "
+            "'no' excludes a label."
+        )
+    return long
+
+
+def find_roles(columns: Sequence[str], options: ReadOptions) -> Roles:
+    """Return what the columns of a table are, from the options or from their names."""
+    wanted_labels, wanted_truth = options.labels, options.relevant
+    if wanted_labels is None and wanted_truth is None:
+        wanted_labels, wanted_truth = _find_described(columns)
+    ignored = find_columns(columns, options.ignore or ())
+    labels, truth = (
+        [name for name in find_columns(columns, wanted or ()) if name not in ignored]
+        for wanted in (wanted_labels, wanted_truth)
+    )
+    if not labels and not truth and ignored:
+        raise ComesError(
+            f"every column of labels is ignored, too: {listed(ignored)}. Leave one of the two out "
+            "(--labels, --ignore)."
+        )
+    if options.item is not None:
+        item: str | None = find_columns(columns, [options.item])[0]
+    else:
+        possible = ITEM_COLUMNS if options.has_labels_alone else ITEM_COLUMNS[:1]
+        free = {*columns} - {*ignored, *labels, *truth}
+        item = next((name for name in possible if name in free), None)
+    both = [name for name in labels if name in (*truth, item)]
+    both += [name for name in truth if name == item]
+    if both:
+        raise ComesError(
+            "a column holds labels, the truth or the names of items; got more than one for "
+            f"{listed(both)}. Name other columns (--labels, --relevant, --item)."
+        )
+    if len(labels) + len(truth) > MOST_LABEL_COLUMNS:
+        raise ComesError(
+            f"{len(labels) + len(truth)} columns are named as labels, "
+            f"{listed([*labels, *truth], 2)}; a table may have {MOST_LABEL_COLUMNS}. Name fewer "
+            "(--labels, --relevant), or write the labels of a row in one column of names."
+        )
+    if not labels and (options.labels_are not in (None, "candidates") or options.words is not None):
+        raise ComesError(
+            "labels_are (--complementary) and words (--answers) apply to candidates, but only the "
+            "truth is named. Name the columns of the candidates (--labels)."
+        )
+    in_words = options.words is not None or any(name.startswith(ANSWER) for name in labels)
+    return Roles(labels, truth, ignored, item, _find_kind(labels, options), in_words)
+
+
+def _find_kind(labels: Sequence[str], options: ReadOptions) -> LabelsAre:
+    """Return what columns of labels mark, from the options or from their names."""
+    named: dict[str, LabelsAre] = {
+        name: kind
+        for kind, prefix in KINDS.items()
+        for name in labels
+        if name == kind or name.startswith(prefix)
+    }
+    kinds = sorted({named.get(name, "candidates") for name in labels})
+    if len(kinds) > 1:
+        raise ComesError(
+            f"labels are {' or '.join(kinds)}; got both: {listed(list(labels))}. Name columns of "
+            "one kind."
+        )
+    if named and options.labels_are not in (None, kinds[0]):
+        raise ComesError(
+            f"the names of the columns say that they are {kinds[0]}, not {options.labels_are}: "
+            f"{listed(list(named))}. Leave out labels_are (--{options.labels_are}), or name other "
+            "columns (--labels)."
+        )
+    return next(iter(named.values()), options.labels_are or "candidates")
+
+
+def _find_described(columns: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the columns of labels and of the truth in a table with our column names."""
+
+    def called(name: str | None, prefix: str) -> list[str]:
+        return [c for c in columns if c.startswith(prefix)] or [c for c in columns if c == name]
+
+    truth = called("relevant", RELEVANT)
+    for name, prefix in (*KINDS.items(), (None, ANSWER)):
+        if labels := called(name, prefix):
+            return labels, truth
+    states = [name for name in columns if name in STATE_COLUMNS]
+    if "no" in states and len(states) > 1:
+        return states, truth
+    if truth:
+        return [], truth
+    raise ComesError(
+        "which columns hold the labels? Name them (--labels, or --relevant for the truth, on the "
+        "command line): columns of 0 and 1, or of no, yes and maybe; or one column of label names. "
+        f"The columns are {listed(list(columns))}."
+    )
 
 
 class Labels(NamedTuple):
@@ -215,7 +354,7 @@ def _are_names(cells: pd.DataFrame, words: Mapping[str, int]) -> bool:
     has_lists = any(isinstance(cell, (list, tuple, np.ndarray, dict)) for cell in column)
     if has_lists or column.name in NAMES_COLUMNS:
         return True
-    texts = {as_text(cell).strip().lower() for cell in column.unique()} - {""}
+    texts = {_as_word(as_text(cell).strip()) for cell in column.unique()} - {""}
     return not texts or not texts <= set(words)
 
 
@@ -282,31 +421,26 @@ def _read_indicators(cells: pd.DataFrame, words: Mapping[str, int], is_complete:
 def _read_codes(
     cells: pd.DataFrame, meanings: Mapping[str, int], ignores_case: bool = True
 ) -> tuple[Codes, Counter[str]]:
-    """Return what each cell means, (n, q), `EMPTY` or `UNKNOWN`, and how often unknown words occur.
-
-    A number means the same however it is written, 0 or 0.0.
-    """
-    numbers = {}
-    for word, code in meanings.items():
-        with contextlib.suppress(ValueError):
-            numbers[float(word)] = code
+    """Return what each cell means, (n, q), `EMPTY` or `UNKNOWN`, and how often others occur."""
+    known = {_as_word(word, ignores_case): code for word, code in meanings.items()}
     codes, unknown = np.empty(cells.shape, dtype=np.int8), Counter[str]()
     for label in range(cells.shape[1]):
         places, distinct = pd.factorize(cells.iloc[:, label], use_na_sentinel=False)
-        column, n_cells = np.empty(len(distinct), dtype=np.int8), np.bincount(places)
-        for place, cell in enumerate(distinct):
-            text = as_text(cell).strip()
-            meaning = meanings.get(text.lower() if ignores_case else text)
-            if meaning is None and text:
-                with contextlib.suppress(ValueError):
-                    meaning = numbers.get(float(text))
-            if meaning is None:
-                meaning = UNKNOWN if text else EMPTY
-            column[place] = meaning
-            if meaning == UNKNOWN:
-                unknown[text] += int(n_cells[place])
-        codes[:, label] = column[places]
+        texts = [as_text(cell).strip() for cell in distinct]
+        found = [known.get(_as_word(t, ignores_case), UNKNOWN if t else EMPTY) for t in texts]
+        codes[:, label] = np.array(found, dtype=np.int8)[places]
+        for text, code, n_cells in zip(texts, found, np.bincount(places), strict=True):
+            if code == UNKNOWN:
+                unknown[text] += int(n_cells)
     return codes, unknown
+
+
+def _as_word(text: str, ignores_case: bool = True) -> str:
+    """Return a cell as words are looked up: a number is the same if it is written 0 or 0.0."""
+    try:
+        return f"{float(text):.15g}"
+    except ValueError:
+        return text.lower() if ignores_case else text
 
 
 def _show_words(words: Mapping[str, int]) -> str:
@@ -341,8 +475,8 @@ def _ask_for_words(
 
 
 def _order_labels(
-    values: npt.NDArray[Scalar], cells: pd.DataFrame, wanted: Sequence[str] | None
-) -> tuple[npt.NDArray[Scalar], list[str]]:
+    values: npt.NDArray[Any], cells: pd.DataFrame, wanted: Sequence[str] | None
+) -> tuple[npt.NDArray[Any], list[str]]:
     """Return the labels in the order wanted, and their names, without a prefix that all have."""
     names = list(cells.columns)
     for prefix in PREFIXES:
@@ -362,10 +496,11 @@ def _names_of_cells(
     parsed: dict[str, list[str]] = {}
     are_lists, empty = separator == LIST, []
     for row, cell in zip(cells.index, cells, strict=True):
-        if isinstance(cell, (list, tuple, np.ndarray)):
-            are_lists, names = True, _read_name_list(cell, row)
-        elif isinstance(cell, (dict, bytes)):
+        is_list = isinstance(cell, (list, tuple, np.ndarray))
+        if isinstance(cell, (dict, bytes)) or (is_list and not _are_all_texts(cell)):
             raise ComesError(f"row {row} has {cell!r}; expected names of labels.")
+        if is_list:
+            are_lists, names = True, [as_text(name).strip() for name in cell]
         else:
             text = as_text(cell)
             if text not in parsed:
@@ -397,18 +532,15 @@ def _names_of_cells(
     return sets
 
 
-def _read_name_list(cell: Any, row: int) -> list[str]:
-    """Return the names in a cell of a parquet file that is a list."""
-    names = [as_text(name).strip() for name in cell]
-    if "" in names or not all(isinstance(name, (str, int, float, np.integer)) for name in cell):
-        raise ComesError(f"row {row} has a list of something other than names: {cell!r}.")
-    return names
+def _are_all_texts(cells: Any) -> bool:
+    kinds = (str, int, float, np.integer)
+    return all(isinstance(cell, kinds) and as_text(cell).strip() for cell in cells)
 
 
 def warn_of_ticks(answers: Answers) -> None:
     """Warn if every answer is yes, as if labels were ticked and nobody could say no."""
-    counts = {state: answers.count_state(state).any() for state in (State.NO, State.MAYBE)}
-    if answers.kind == "answers" and not any(counts.values()) and answers.has(State.YES):
+    is_yes = answers.has(State.YES) and not (answers.has(State.NO) or answers.has(State.MAYBE))
+    if answers.kind == "answers" and is_yes:
         warn_user(
             "every answer is 'yes'. If labels were ticked and nobody could say no, read them as "
             "such (labels_are='positives'; --positives on the command line)."
@@ -419,70 +551,3 @@ def find_similar(names: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Return which names differ from another in case or blanks alone, (n_labels,)."""
     plain = ["".join(unicodedata.normalize("NFKC", name).casefold().split()) for name in names]
     return np.asarray(pd.Series(plain, dtype=object).duplicated(keep=False), dtype=bool)
-
-
-def wide_columns(dataset: Dataset) -> pd.DataFrame:
-    """Return the labels as a column each, named so that they can be read without options."""
-    parts, answers = [], dataset.answers
-    if answers is not None and answers.kind == "answers":
-        words = np.array(["", *(State(code).word for code in (1, 2, 3))], dtype=object)
-        parts.append((ANSWER, words[answers.codes]))
-    elif answers is not None and answers.kind == "positives":
-        parts.append((POSITIVE, answers.confirmed.astype(np.int8)))
-    elif answers is not None and dataset.from_complementary:
-        parts.append((EXCLUDED, answers.excluded.astype(np.int8)))
-    elif answers is not None:
-        parts.append((CANDIDATE, answers.candidates.astype(np.int8)))
-    if dataset.relevant is not None:
-        relevant = fill_marks(dataset.relevant, "a column for each label", FORMS)
-        parts.append((RELEVANT, relevant.astype(np.int8)))
-    frames = [
-        pd.DataFrame(values, columns=[prefix + name for name in dataset.label_names])
-        for prefix, values in parts
-    ]
-    return pd.concat(frames, axis=1)
-
-
-def named_labels(dataset: Dataset) -> dict[str, Marks]:
-    """Return the labels that each column of names marks; of sparse candidates, the others."""
-    columns, answers = {}, dataset.answers
-    if answers is not None and answers.kind == "answers":
-        states = (State.NO, State.YES, State.MAYBE)
-        columns = {state.word: marks_of_state(answers, state) for state in states}
-    elif answers is not None and answers.kind == "positives":
-        columns["positives"] = marks_of_state(answers, State.YES)
-    elif answers is not None and (dataset.from_complementary or answers.is_sparse):
-        columns["complementary"] = marks_of_state(answers, State.NO)
-    elif answers is not None:
-        columns["candidates"] = answers.candidates
-    if dataset.relevant is not None:
-        columns["relevant"] = dataset.relevant
-    return columns
-
-
-def names_columns(dataset: Dataset) -> pd.DataFrame:
-    """Return the labels as columns of names; raise if they would not be read as they are."""
-    for name in dataset.label_names:
-        if split_cell(name, SEPARATOR) != [name] or name.lower() == NOTHING:
-            raise ComesError(
-                f"the label {name!r} cannot be one of names joined by {SEPARATOR!r}. Write another "
-                "form."
-            )
-    frame = pd.DataFrame(
-        {
-            column: [SEPARATOR.join(s) or NOTHING for s in find_sets(marked, dataset.label_names)]
-            for column, marked in named_labels(dataset).items()
-        }
-    )
-    groups = [list(STATE_COLUMNS)] if "no" in frame else [[c] for c in frame if c != "relevant"]
-    groups += [["relevant"]] if "relevant" in frame else []
-    try:
-        is_clear = all(find_separator([frame[c] for c in g]) == SEPARATOR for g in groups)
-    except ComesError:
-        is_clear = False
-    if not is_clear:
-        raise ComesError(
-            "the names of the labels would not be told apart in one cell: something else than "
-            f"{SEPARATOR!r} seems to separate them. Write another form."
-        )
-    return frame

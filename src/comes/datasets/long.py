@@ -7,7 +7,6 @@ about a pair, all their answers are kept, and the pair counts as "maybe".
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +15,14 @@ from scipy import sparse
 
 from comes.answers import Answers, LongAnswers, State
 from comes.answers.convert import check_names
-from comes.datasets.dataset import Dataset, check_item_names, check_size
-from comes.datasets.indicators import marks_of_state, stays_sparse
-from comes.datasets.labels import Codes, find_kind, read_states, warn_of_ticks
+from comes.datasets.dataset import (
+    Dataset,
+    check_item_names,
+    check_size,
+    marks_of_state,
+    stays_sparse,
+)
+from comes.datasets.labels import find_kind, read_states, warn_of_ticks
 from comes.datasets.options import ReadOptions
 from comes.datasets.table import as_texts
 from comes.errors import ComesError, listed, warn_user
@@ -138,61 +142,40 @@ def _combine(
     shape: tuple[int, int],
     warn_of_disagreements: bool,
 ) -> Answers:
-    """Return answers in long form as answers about pairs."""
-    is_anonymous = given.people in ((), ("",))
-    if stays_sparse(len(given), shape) and is_anonymous and not by_model.any():
-        return _combine_sparse(given, shape, warn_of_disagreements)
-    codes, drawn = given.combine(shape), ~by_model
-    if find_kind(codes) == "candidates":
-        if by_model.any():
-            warn_user(
-                f"{by_model.sum()} answers to questions that a model chose are left out: all "
-                "answers are 'no', which are candidates, and these need questions drawn at random."
-            )
-        excluded = _mark(given.row[drawn], given.label[drawn], shape)
-        return Answers.from_candidates(~excluded)
-    chosen = None
-    if by_model.any():
-        asked = _mark(given.row, given.label, shape)
-        chosen = asked & ~_mark(given.row[drawn], given.label[drawn], shape)
-    if not is_anonymous:
-        return Answers.from_long(given, shape, chosen=chosen)
-    if warn_of_disagreements:
-        pairs = pd.DataFrame({"pair": given.row * shape[1] + given.label, "code": given.code})
-        pairs = pairs.drop_duplicates()
-        _warn_of_disagreements(int(pairs.loc[pairs["pair"].duplicated(), "pair"].nunique()))
-    return Answers.from_codes(codes, chosen=chosen)
-
-
-def _combine_sparse(
-    given: LongAnswers, shape: tuple[int, int], warn_of_disagreements: bool
-) -> Answers:
-    """Return few answers about many pairs as sparse ones, given by nobody in particular."""
+    """Return answers in long form as answers about pairs, sparse if they are few among many."""
+    kind = find_kind(given.code)
+    if kind == "candidates" and by_model.any():
+        warn_user(
+            f"{by_model.sum()} answers to questions that a model chose are left out: all answers "
+            "are 'no', which are candidates, and these need questions drawn at random."
+        )
+        given, by_model = given.select(~by_model), np.zeros(0, dtype=bool)
+    is_anonymous = kind == "candidates" or given.people in ((), ("",))
     pair, place = np.unique(given.row * shape[1] + given.label, return_inverse=True)
+    row, label = np.divmod(pair, shape[1])
     lowest = np.full(len(pair), State.MAYBE, dtype=np.int8)
     highest = np.zeros(len(pair), dtype=np.int8)
     np.minimum.at(lowest, place, given.code)
     np.maximum.at(highest, place, given.code)
     disagree = lowest != highest
-    _warn_of_disagreements(int(disagree.sum()) if warn_of_disagreements else 0)
-    code = np.where(disagree, np.int8(State.MAYBE), highest)
-    row, label = np.divmod(pair, shape[1])
-    return Answers.from_codes(sparse.csr_array((code, (row, label)), shape=shape), find_kind(code))
-
-
-def _mark(row: Any, label: Any, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    marked = np.zeros(shape, dtype=bool)
-    marked[row, label] = True
-    return marked
-
-
-def _warn_of_disagreements(n_pairs: int) -> None:
-    """Warn of pairs about which nobody in particular gave different answers."""
-    if n_pairs:
+    if disagree.any() and is_anonymous and warn_of_disagreements:
         warn_user(
-            f"{n_pairs} pairs of item and label have different answers; they count as 'maybe', "
-            f"and the labels stay candidates. A column {PERSON!r} would keep who said what."
+            f"{disagree.sum()} pairs of item and label have different answers; they count as "
+            f"'maybe', and the labels stay candidates. A column {PERSON!r} would keep who said "
+            "what."
         )
+    code = np.where(disagree, np.int8(State.MAYBE), highest)
+    states, chosen = sparse.csr_array((code, (row, label)), shape=shape), None
+    if by_model.any():
+        are_chosen = np.ones(len(pair), dtype=bool)
+        np.logical_and.at(are_chosen, place, by_model)
+        chosen = np.zeros(shape, dtype=bool)
+        chosen[row, label] = are_chosen
+    if chosen is not None or not is_anonymous or not stays_sparse(len(given), shape):
+        states = states.toarray()
+    return Answers.from_codes(
+        states, kind, annotations=None if is_anonymous else given, chosen=chosen
+    )
 
 
 def read_long(table: pd.DataFrame, columns: Sequence[str], options: ReadOptions) -> Dataset:
@@ -227,8 +210,8 @@ def read_long(table: pd.DataFrame, columns: Sequence[str], options: ReadOptions)
 
 def as_ticked(dataset: Dataset) -> Dataset:
     """Return a data set whose answers are all yes with them as ticked labels."""
-    answers = answers_to_write(dataset)
-    if any(answers.count_state(state).any() for state in (State.NO, State.MAYBE)):
+    answers = dataset.known_answers()
+    if answers.has(State.NO) or answers.has(State.MAYBE):
         raise ComesError(
             "ticked labels are all 'yes', and the data has other answers too. Leave out labels_are "
             "(--positives)."
@@ -237,21 +220,15 @@ def as_ticked(dataset: Dataset) -> Dataset:
     return replace(dataset, answers=Answers.from_positives(ticked, dataset.label_names))
 
 
-def answers_to_write(dataset: Dataset) -> Answers:
-    """Return the answers; raise if there are only true labels."""
-    if dataset.answers is None:
-        raise ComesError("answers are candidates or complementary labels, and the data has none.")
-    return dataset.answers
-
-
 def long_table(dataset: Dataset) -> pd.DataFrame:
     """Return a table with one row per answer, in which every item and every label occurs.
 
     The first item has a row for every label, in their order; an item that nobody was asked about
     has a single row that says so.
     """
-    answers = answers_to_write(dataset)
-    row, column, code = _list_pairs(answers)
+    answers = dataset.known_answers()
+    states = answers.states.tocoo()
+    row, column, code = states.row.astype(np.int64), states.col.astype(np.int64), states.data
     # Pairs without an answer that let every item and every label occur.
     more_labels = np.setdiff1d(np.arange(answers.shape[1]), column[row == 0])  # of the first item
     more_items = np.setdiff1d(np.arange(1, len(answers)), row)
@@ -275,12 +252,3 @@ def long_table(dataset: Dataset) -> pd.DataFrame:
         values[SOURCE] = np.where(answers.chosen[row, column], MODEL, "").astype(object)
     order = np.lexsort((column, row))
     return pd.DataFrame({name: cells[order] for name, cells in values.items()})
-
-
-def _list_pairs(answers: Answers) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Codes]:
-    """Return row, label and state of every pair with an answer, in this order."""
-    if answers.is_sparse:
-        states = answers.states.tocoo()
-        return states.row.astype(np.int64), states.col.astype(np.int64), states.data
-    row, column = np.nonzero(answers.codes != State.NOT_ASKED)
-    return row, column, answers.codes[row, column]

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 from xml.etree import ElementTree
+from zipfile import is_zipfile
 
 import numpy as np
 import pandas as pd
@@ -19,19 +20,19 @@ from scipy.io import loadmat, savemat, whosmat
 from comes.answers import Answers, LongAnswers, State, from_complementary
 from comes.answers.convert import as_indicators, as_relevant, check_names
 from comes.answers.matrix import Kind
-from comes.datasets.dataset import Dataset
-from comes.datasets.images import Images
-from comes.datasets.indicators import (
+from comes.datasets.dataset import (
+    Dataset,
     Marks,
     answers_of_marks,
     mark_places,
     marks_of_sets,
     marks_of_state,
 )
+from comes.datasets.images import Images
 from comes.datasets.labels import TRUTHS
 from comes.datasets.options import ReadOptions
-from comes.datasets.table import as_text, find_columns
-from comes.errors import ComesError, listed
+from comes.datasets.table import find_columns
+from comes.errors import ComesError, listed, reading_as
 from comes.files import expanded, replacing_file
 
 # What matrices of labels, (n, q), are called in .npz and .mat files; "target" is "relevant".
@@ -41,16 +42,22 @@ ANSWERS = ("no", "yes", "maybe", "chosen")
 
 NPZ_FORMAT = 2  # the newest that is read
 CSR_PARTS = ("data", "indices", "indptr", "shape")
-NPZ_NAMES = ("label_names", "feature_names", "items", "said_people")
+NPZ_NAMES = {"label_names", "feature_names", "items", "said_people"}
 PEOPLE_PARTS = ("said_row", "said_label", "said_person", "said_code")  # an element per answer
 
 MAT_LABELS = ("target", *CANDIDATES[1:], "positives", *ANSWERS)
 MAT_VARIABLES = ("data", *MAT_LABELS, "label_names")
+MAT_FORM = (
+    "a .mat file with the matrices 'data', 'target' (the truth) and 'partial_labels' (the "
+    "candidates; or 'candidate_labels' or 'partial_target')"
+)
 SPARSE_BELOW = 0.1  # the share of non-zeros below which features that are stored dense become CSR
 HDF5_START = b"\x89HDF\r\n\x1a\n"
 
-# By the name of an attribute: a type in capitals, or the list of nominal values.
-AttributeKinds = Mapping[str, Any]
+LIBSVM_FORM = (
+    "LIBSVM, lines such as '1,3 5:0.2' with features counted from 1 (from 0 after a first line "
+    "'n d q')"
+)
 ARFF_SPARSE = re.compile(r"^[ \t]*@data.*(\n[ \t]*(%.*)?)*\n[ \t]*\{", re.IGNORECASE | re.MULTILINE)
 
 
@@ -75,42 +82,26 @@ def read_npz_features(path: Path, _: ReadOptions) -> tuple[Any, list[str] | None
 
 def _load_npz(path: Path) -> dict[str, Any]:
     """Return the arrays by name: names as lists of text, the parts of a CSR matrix as a matrix."""
-    wanted = "arrays of numbers and text are wanted, as numpy.savez writes them"
-    try:
+    with reading_as("npz, arrays of numbers and text", path.name):
+        if not is_zipfile(path):
+            raise ValueError("it is no zip archive, or is cut off")
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays: dict[str, Any] = dict(archive)
-    except Exception as error:  # a damaged file makes numpy raise almost anything
-        is_pickled = "allow_pickle" in str(error)
-        reason = "it is no zip archive, or has pickled objects" if is_pickled else str(error)
-        raise ComesError(f"{path.name} cannot be read as npz ({reason}); {wanted}.") from None
-    for name, values in arrays.items():
-        is_text = name in NPZ_NAMES
-        is_right = isinstance(values, np.ndarray)
-        if not is_right or (is_text and (values.ndim != 1 or values.dtype.kind not in "Uiu")):
-            expected = "one row of text" if is_text else "an array of numbers"
-            raise ComesError(f"{name!r} in {path.name} should be {expected}; {wanted}.")
-        if is_text:
-            arrays[name] = [str(text) for text in values]
-    for name in ("X", "states", "relevant"):
-        keys = [f"{name}_{part}" for part in CSR_PARTS]
-        if any(key in arrays for key in keys):
-            try:
+        for name in NPZ_NAMES & arrays.keys():
+            if arrays[name].ndim != 1 or arrays[name].dtype.kind not in "Uiu":
+                raise ValueError(f"{name!r} should be one row of text")
+            arrays[name] = [str(text) for text in arrays[name]]
+        for name in ("X", "states", "relevant"):
+            keys = [f"{name}_{part}" for part in CSR_PARTS]
+            if arrays.keys() & keys:
                 *parts, shape = (arrays.pop(key) for key in keys)
-                matrix = sparse.csr_array(tuple(parts), shape=tuple(int(size) for size in shape))
-                matrix.check_format(full_check=True)
-            except (ValueError, TypeError, KeyError) as error:
-                raise ComesError(
-                    f"the sparse matrix in {path.name} is damaged ({error}); {', '.join(keys)} of "
-                    "a CSR matrix are wanted."
-                ) from None
-            arrays[name] = matrix
-    X, names = arrays.get("X"), arrays.get("feature_names")
-    if names is not None and isinstance(X, np.ndarray) and X.ndim == 2:
-        if len(names) != X.shape[1]:
-            raise ComesError(
-                f"{path.name} has {X.shape[1]} features and {len(names)} feature_names."
-            )
-        arrays["X"] = pd.DataFrame(X, columns=names)
+                arrays[name] = sparse.csr_array(tuple(parts), shape=tuple(map(int, shape)))
+                arrays[name].check_format(full_check=True)
+        if isinstance(arrays.get("X"), np.ndarray) and "feature_names" in arrays:
+            arrays["X"] = pd.DataFrame(arrays["X"], columns=arrays["feature_names"])
+        not_arrays = [name for name, values in arrays.items() if isinstance(values, bytes)]
+        if not_arrays:
+            raise ValueError(f"{not_arrays[0]!r} should be an array")
     return arrays
 
 
@@ -119,7 +110,7 @@ def _make_dataset(X: Any, matrices: Mapping[str, Any], path: Path) -> Dataset:
     kinds = [name for name in KINDS if name in matrices]
     if len(kinds) > 1:
         raise ComesError(f"{path.name} has both {kinds[0]!r} and {kinds[1]!r}; keep one of them.")
-    if not kinds and ("relevant" not in matrices or {"yes", "maybe"} & set(matrices)):
+    if not kinds and ("relevant" not in matrices or {"yes", "maybe", "asked"} & matrices.keys()):
         raise ComesError(
             f"{path.name} needs an array 'candidates', 'complementary', 'no', 'positives' or, "
             f"without answers, 'relevant'; it has {', '.join(matrices) or 'none'}. Where only yes "
@@ -128,11 +119,6 @@ def _make_dataset(X: Any, matrices: Mapping[str, Any], path: Path) -> Dataset:
     relevant = matrices.get("relevant")
     if relevant is not None:
         relevant = relevant.astype(bool) if sparse.issparse(relevant) else as_relevant(relevant)
-    parts: dict[str, Any] = {"answers": _read_answers(kinds[0], matrices, path) if kinds else None}
-    if "asked" in matrices:
-        parts["asked"] = as_indicators(matrices["asked"], "asked")
-        if parts["answers"] is not None and parts["answers"].kind == "candidates":
-            parts["candidates"] = parts.pop("answers").candidates
     q = (relevant if relevant is not None else matrices[kinds[0]]).shape[-1]
     return Dataset(
         X,
@@ -140,7 +126,7 @@ def _make_dataset(X: Any, matrices: Mapping[str, Any], path: Path) -> Dataset:
         relevant=relevant,
         items=matrices.get("items"),
         from_complementary="complementary" in matrices or "are_complementary" in matrices,
-        **parts,
+        answers=_read_answers(kinds[0], matrices, path) if kinds else None,
     )
 
 
@@ -151,32 +137,42 @@ def _read_answers(kind: str, matrices: Mapping[str, Any], path: Path) -> Answers
         meaning = str(matrices.get("kind", ""))
         if meaning not in get_args(Kind):
             raise ComesError(f"{path.name} must say the kind of its answers; got {meaning!r}.")
-        return Answers.from_codes(values, meaning)  # type: ignore[arg-type]
-    if kind == "no":
+        answers = Answers.from_codes(values, meaning)  # type: ignore[arg-type]
+    elif kind == "no":
         answers = Answers(**{name: matrices[name] for name in ANSWERS if name in matrices})
     elif kind == "positives":
         answers = Answers.from_positives(values)
     else:
         possible = from_complementary(values) if kind == "complementary" else values
         answers = Answers.from_candidates(possible)
-    if not any(name in matrices for name in (*PEOPLE_PARTS, "said_people")):
+    if "asked" in matrices:
+        asked = as_indicators(matrices["asked"], "asked")
+        is_beside = answers.kind == "candidates" and asked.shape == answers.shape
+        if not is_beside or (answers.excluded & ~asked).any():
+            raise ComesError(
+                f"'asked' in {path.name} must be 1 wherever a label is excluded, and belongs to "
+                "'candidates' or 'complementary' of its shape."
+            )
+        answers = Answers(no=answers.excluded, maybe=answers.candidates & asked)
+    if not matrices.keys() & {*PEOPLE_PARTS, "said_people"}:
         return answers
     people = matrices.get("said_people", [])
-    given = [np.asarray(matrices.get(name)) for name in PEOPLE_PARTS]
+    parts = [np.asarray(matrices.get(name)) for name in PEOPLE_PARTS]
+    sizes = (*answers.shape, len(people), len(State))
     are_places = (
-        part.ndim == 1 and part.dtype.kind in "iu" and ((part >= 0) & (part < size)).all()
-        for part, size in zip(given, (*answers.shape, len(people), len(State)), strict=True)
+        part.ndim == 1 and part.dtype.kind in "iu" and np.isin(part, np.arange(size)).all()
+        for part, size in zip(parts, sizes, strict=True)
     )
-    if not all(are_places) or len({len(part) for part in given}) > 1:
-        raise ComesError(
-            f"{path.name} should say who said what in rows of numbers of one length, "
-            f"{', '.join(PEOPLE_PARTS)}, and their names, said_people."
-        )
-    row, label, person = (part.astype(np.int64) for part in given[:3])
-    annotations = LongAnswers(row, label, person, given[3].astype(np.int8), tuple(people))
-    if not np.array_equal(annotations.combine(answers.shape), answers.codes):
-        raise ComesError(f"{path.name} has answers of people that are not its answers; keep one.")
-    return Answers.from_long(annotations, answers.shape, chosen=answers.chosen)
+    if all(are_places) and len({len(part) for part in parts}) == 1:
+        row, label, person = (part.astype(np.int64) for part in parts[:3])
+        annotations = LongAnswers(row, label, person, parts[3].astype(np.int8), tuple(people))
+        by_people = Answers.from_long(annotations, answers.shape, chosen=answers.chosen)
+        if np.array_equal(by_people.codes, answers.codes):
+            return by_people
+    raise ComesError(
+        f"{path.name} should say who said what in rows of numbers of one length, "
+        f"{', '.join(PEOPLE_PARTS)}, which make its answers, and their names, said_people."
+    )
 
 
 def write_npz(dataset: Dataset, path: str | Path) -> None:
@@ -243,27 +239,24 @@ def _answer_masks(answers: Answers) -> dict[str, Any]:
 
 def read_mat(path: Path, _: ReadOptions) -> Dataset:
     """Read features, candidates and the truth of a .mat file of partial multi-label learning."""
-    variables, names = _load_mat(path)
-    labels = {name: variables[name] for name in MAT_LABELS if name in variables}
-    X = variables.get("data")
-    if X is None or not {"target", *KINDS} & set(labels):
-        raise ComesError(
-            f"{path.name} should have the variables 'data', 'target' (the truth) and "
-            "'partial_labels' (the candidates; or 'candidate_labels' or 'partial_target'); it has "
-            f"{listed(names) or 'none'}."
-        )
-    for name, values in {"data": X, **labels}.items():
-        if getattr(values, "ndim", 0) != 2 or values.dtype.kind not in "buif":
-            raise ComesError(f"{name} in {path.name} should be a matrix of numbers.")
-    shape = next(iter(labels.values())).shape
-    if X.shape[0] not in shape and X.shape[1] in shape:
-        X = X.T  # a few files have one column per row
-    if sparse.issparse(X) or np.count_nonzero(X) < SPARSE_BELOW * X.size:
-        X = _compact(sparse.csr_array(X))
-    matrices = {
-        "relevant" if name == "target" else name: _mat_labels(values, X.shape[0], path)
-        for name, values in labels.items()
-    }
+    with reading_as(MAT_FORM, path.name):
+        variables, names = _load_mat(path)
+        labels = {name: variables[name] for name in MAT_LABELS if name in variables}
+        if "data" not in variables or not {"target", *KINDS} & labels.keys():
+            raise ValueError(f"it has {listed(names) or 'none'}")
+        X = variables["data"]
+        for name, values in {"data": X, **labels}.items():
+            if getattr(values, "ndim", 0) != 2 or values.dtype.kind not in "buif":
+                raise ValueError(f"{name!r} is no matrix of numbers")
+        shape = next(iter(labels.values())).shape
+        if X.shape[0] not in shape and X.shape[1] in shape:
+            X = X.T  # a few files have one column per row
+        if sparse.issparse(X) or np.count_nonzero(X) < SPARSE_BELOW * X.size:
+            X = _compact(sparse.csr_array(X))
+        matrices = {
+            "relevant" if name == "target" else name: _mat_labels(values, X.shape[0])
+            for name, values in labels.items()
+        }
     cells = np.asarray(variables.get("label_names", []))
     label_names = ["".join(map(str, np.ravel(cell))) for cell in cells.ravel()]
     if cells.dtype.kind == "U":  # a matrix of letters, its rows padded with blanks
@@ -273,16 +266,13 @@ def read_mat(path: Path, _: ReadOptions) -> Dataset:
 
 def _load_mat(path: Path) -> tuple[dict[str, Any], list[str]]:
     """Return the variables that are read, by name, and the names of all."""
-    try:
-        with path.open("rb") as file:
-            if HDF5_START in file.read(8192):  # MATLAB 7.3 puts a header before it
-                return _load_hdf5(file)
-            file.seek(0)
-            names = [name for name, _, _ in whosmat(file)]
-            file.seek(0)
-            return dict(loadmat(file, variable_names=MAT_VARIABLES)), names
-    except Exception as error:  # a damaged file makes the readers raise almost anything
-        raise ComesError(f"{path.name} cannot be read as a .mat file: {error}.") from None
+    with path.open("rb") as file:
+        if HDF5_START in file.read(8192):  # MATLAB 7.3 puts a header before it
+            return _load_hdf5(file)
+        file.seek(0)
+        names = [name for name, _, _ in whosmat(file)]
+        file.seek(0)
+        return dict(loadmat(file, variable_names=MAT_VARIABLES)), names
 
 
 def _load_hdf5(file: Any) -> tuple[dict[str, Any], list[str]]:
@@ -306,15 +296,15 @@ def _load_hdf5(file: Any) -> tuple[dict[str, Any], list[str]]:
         return variables, list(stored)
 
 
-def _mat_labels(values: Any, n: int, path: Path) -> Marks:
+def _mat_labels(values: Any, n: int) -> Marks:
     """Return labels as (n, q); a square matrix is taken as (q, n), as is usual in the field."""
     stored = values.data if sparse.issparse(values) else values
     has_zeros = stored.size < math.prod(values.shape)
     numbers = {*np.unique(stored).tolist(), *([0] if has_zeros else [])}
     if n not in values.shape or not (numbers <= {0, 1} or numbers <= {-1, 1}):
-        raise ComesError(
-            f"labels in {path.name} must be 0 and 1, or -1 and 1, for each of {n} rows of data; "
-            f"got {sorted(numbers, key=str)[:5]} and shape {values.shape}."
+        raise ValueError(
+            f"labels must be 0 and 1, or -1 and 1, for each of {n} rows of data; got "
+            f"{sorted(numbers, key=str)[:5]} and shape {values.shape}"
         )
     turned = values.T if values.shape[1] == n else values
     row, label = (turned == 1).nonzero()
@@ -358,19 +348,14 @@ def read_libsvm(path: Path, options: ReadOptions) -> Dataset:
         n, d, q = map(int, header.groups()) if header else (None, options.n_features, None)
         if header is None:
             file.seek(start)
-        try:
+        with reading_as(LIBSVM_FORM, path.name):
             X, labels = load_svmlight_file(
                 file, multilabel=True, n_features=d or None, zero_based=header is not None
             )
-        except (ValueError, OverflowError) as error:
-            raise ComesError(
-                f"{path.name} cannot be read as LIBSVM ({error}); lines such as '1,3 5:0.2' were "
-                "wanted, features counted from 1 (from 0 after a first line 'n d q')."
-            ) from None
     if n is not None and X.shape[0] != n:
         raise ComesError(f"the first line of {path.name} says {n} rows; got {X.shape[0]}.")
     numbers = sorted(set(chain.from_iterable(labels)))
-    names = {x: str(int(x)) if x.is_integer() else as_text(x) for x in numbers}
+    names = {number: np.format_float_positional(number, trim="-") for number in numbers}
     label_names = options.label_names or (names.values() if q is None else map(str, range(q)))
     sets = [[names[number] for number in row] for row in labels]
     relevant, all_names = marks_of_sets(sets, list(label_names))
@@ -391,11 +376,9 @@ def read_arff(path: Path, options: ReadOptions) -> Dataset:
         true = [name for name in declared if name not in ignored]
     used = {*marked, *true, *ignored, *declared}
     features = [name for name in names if name not in used]
-    if not features:
-        raise ComesError(f"{path.name} has no attribute beside its labels; features are wanted.")
     place = {name: j for j, name in enumerate(names)}
 
-    def select(chosen: Sequence[str]) -> tuple[AttributeKinds, Any]:
+    def select(chosen: Sequence[str]) -> tuple[Mapping[str, Any], Any]:
         return {name: kinds[name] for name in chosen}, cells[:, [place[name] for name in chosen]]
 
     X = _arff_features(*select(features), path)
@@ -412,7 +395,7 @@ def read_arff(path: Path, options: ReadOptions) -> Dataset:
     )
 
 
-def _parse_arff(path: Path) -> tuple[str, AttributeKinds, Any]:
+def _parse_arff(path: Path) -> tuple[str, Mapping[str, Any], Any]:
     """Return the relation, the attributes, and their cells (n, attributes), CSC if rows are sparse.
 
     A nominal value is its place among the values of its attribute.
@@ -424,29 +407,28 @@ def _parse_arff(path: Path) -> tuple[str, AttributeKinds, Any]:
     except UnicodeDecodeError:
         text = path.read_text("latin-1")  # which reads everything
     is_sparse = ARFF_SPARSE.search(text) is not None
-    values, columns, ends, n = array("d"), array("i"), array("q", [0]), 0
+    values, columns, ends = array("d"), array("i"), array("q", [0])
     try:
         rows = arff.LOD_GEN if is_sparse else arff.DENSE_GEN
         parsed = arff.load(io.StringIO(text), encode_nominal=True, return_type=rows)
         kinds = dict(parsed["attributes"])
         texts = {j for j, kind in enumerate(kinds.values()) if kind == "STRING"}
         for row in parsed["data"]:
-            pairs = row.items() if is_sparse else enumerate(row)
-            values.extend(math.nan if j in texts or v is None else v for j, v in pairs)
-            if is_sparse:
-                columns.extend(row)
-                ends.append(len(columns))
-            n += 1
+            cells = row.values() if is_sparse else row
+            if texts or None in cells:
+                pairs = row.items() if is_sparse else enumerate(row)
+                cells = [math.nan if j in texts or v is None else v for j, v in pairs]
+            values.extend(cells)
+            columns.extend(row if is_sparse else ())
+            ends.append(len(values))
     except (arff.ArffException, ValueError, TypeError) as error:
-        reason = str(error).replace("line -1", f"row {n}")
+        reason = str(error).replace("line -1", f"row {len(ends) - 1}")
         raise ComesError(f"{path.name} cannot be read as ARFF: {reason}") from None
-    if not n:
-        raise ComesError(f"{path.name} has no rows of data; expected at least one.")
-    matrix: Any = np.asarray(values)
-    if is_sparse:
-        parts = (matrix, np.asarray(columns), np.asarray(ends))
-        return parsed["relation"], kinds, sparse.csr_array(parts, (n, len(kinds))).tocsc()
-    return parsed["relation"], kinds, matrix.reshape(n, len(kinds))
+    shape = (len(ends) - 1, len(kinds))
+    if not is_sparse:
+        return parsed["relation"], kinds, np.asarray(values).reshape(shape)
+    matrix = sparse.csr_array((values, columns, ends), shape=shape).tocsc()
+    return parsed["relation"], kinds, matrix
 
 
 def _declared_labels(
@@ -481,20 +463,15 @@ def _declared_labels(
 
 def read_label_xml(path: Path) -> list[str]:
     """Return the label names of a Mulan XML file, in order; nothing outside the file is read."""
-    try:
+    with reading_as("XML with a <label name=...> for each label", path.name):
         content = path.read_bytes()
         if b"<!DOCTYPE" in content:
             raise ValueError("it declares a document type, which labels do not need")
         labels = ElementTree.fromstring(content).findall(".//{*}label")
-    except (ElementTree.ParseError, OSError, LookupError, ValueError) as error:
-        raise ComesError(f"{path.name} cannot be read as XML: {error}.") from None
-    names = [label.get("name", "") for label in labels]
-    if not all(names or [""]):
-        raise ComesError(f"{path.name} should name each label, as <label name=...> does.")
-    return check_names(names)
+        return check_names([label.attrib["name"] for label in labels])
 
 
-def _arff_labels(kinds: AttributeKinds, cells: Any, path: Path) -> Marks:
+def _arff_labels(kinds: Mapping[str, Any], cells: Any, path: Path) -> Marks:
     """Return where labels are relevant, whatever two values they have."""
     rows = []
     for j, (name, kind) in enumerate(kinds.items()):
@@ -513,7 +490,7 @@ def _arff_labels(kinds: AttributeKinds, cells: Any, path: Path) -> Marks:
     return mark_places(np.concatenate(rows), column, cells.shape)
 
 
-def _arff_features(kinds: AttributeKinds, cells: Any, path: Path) -> Any:
+def _arff_features(kinds: Mapping[str, Any], cells: Any, path: Path) -> Any:
     """Return attributes as numbers: a DataFrame, or a CSR matrix if the rows are sparse."""
     for name, kind in kinds.items():
         if kind == "STRING":
@@ -552,6 +529,6 @@ def _decode(kind: Any, codes: Any, is_label: bool = False) -> Any:
             numbers = [float(word) for word in words]
         except ValueError:
             if len(words) > 2:
-                return sparse.eye_array(len(words) + 1, len(words), format="csr")[places].toarray()
-            numbers = [0.0, 1.0]
+                return np.eye(len(words) + 1, len(words))[places]
+            numbers = list(range(len(words)))
     return np.array([*numbers, math.nan])[places][:, None]

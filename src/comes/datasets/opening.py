@@ -12,12 +12,11 @@ from typing import Any
 import pandas as pd
 
 from comes.datasets.catalogue import KNOWN, find_named, read_named
-from comes.datasets.dataset import Dataset, check_features
+from comes.datasets.dataset import Dataset, check_features, join_features, join_images
 from comes.datasets.formats import FORMATS, SHARED_FIELDS, TABLE, find_format
 from comes.datasets.images import Images, image_names, open_images
-from comes.datasets.joining import join_features, join_images
+from comes.datasets.labels import ITEM_COLUMNS, RELEVANT
 from comes.datasets.options import ReadOptions, as_options
-from comes.datasets.roles import ITEM_COLUMNS, RELEVANT
 from comes.datasets.table import Table, find_ending, is_table_name, read_table
 from comes.datasets.table_datasets import read_table_features, select_features, table_dataset
 from comes.errors import ComesError

@@ -27,12 +27,6 @@ NAMES = (
 )
 TEXTS = ("item", "separator", "features", "images", "xml")
 CHOICES = {"labels_are": LabelsAre, "difficult": Difficult, "unannotated": Unannotated}
-OTHER_NAMES = {
-    "candidates": "labels_are='candidates'",
-    "complementary": "labels_are='complementary'",
-    "answers": "words={'0': 'no', '1': 'yes'}",
-    "positives": "labels_are='positives'",
-}
 
 
 @dataclass(frozen=True)
@@ -178,8 +172,6 @@ def as_options(options: ReadOptions | None, values: Mapping[str, Any]) -> ReadOp
     if options is None:
         known = [f.name for f in fields(ReadOptions)]
         for name in values:
-            if name in OTHER_NAMES:
-                raise ComesError(f"{name!r} is now spelled {OTHER_NAMES[name]}.")
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."

@@ -11,7 +11,7 @@ import pandas as pd
 
 from comes.answers.convert import as_indicators, to_sets
 from comes.datasets.separators import NOTHING, SEPARATOR
-from comes.datasets.table import TABLE_ENDINGS, find_ending, is_table_name, write_blocks
+from comes.datasets.table import TABLE_ENDINGS, check_ending, write_blocks
 from comes.errors import ComesError
 from comes.files import check_file_target, replacing_file
 
@@ -76,13 +76,9 @@ def check_top(top: int, n_labels: int) -> None:
         raise ComesError(f"top (--top) must be 1 to {n_labels}, the number of labels; got {top}.")
 
 
-def check_prediction_name(path: str | Path) -> None:
-    """Raise unless predictions can be written to a file of that name."""
-    if not is_table_name(path) and find_ending(Path(path)) != JSON_LINES:
-        raise ComesError(
-            f"{Path(path).name} should end in {', '.join(TABLE_ENDINGS)} or {JSON_LINES}; got "
-            f"{Path(path).suffix or 'no ending'}."
-        )
+def check_prediction_name(path: str | Path) -> str:
+    """Return the ending; raise unless predictions can be written to a file of that name."""
+    return check_ending(path, (*TABLE_ENDINGS, JSON_LINES))
 
 
 def write_prediction_table(table: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) -> None:
@@ -90,9 +86,9 @@ def write_prediction_table(table: pd.DataFrame | Iterable[pd.DataFrame], path: s
 
     In lines of json, each item is a line and its labels are a list.
     """
-    check_prediction_name(path)
+    ending = check_prediction_name(path)
     blocks = iter([table] if isinstance(table, pd.DataFrame) else table)
-    if find_ending(Path(path)) != JSON_LINES:
+    if ending != JSON_LINES:
         write_blocks(blocks, path)
         return
     with replacing_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
@@ -127,11 +123,8 @@ def _nest_top(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 def check_feature_target(path: str | Path) -> Path:
     """Return the path if features can be written there, else raise; call it before a long run."""
-    path = Path(path)
-    if path.suffix.lower() not in FEATURE_ENDINGS:
-        got = path.suffix or "no ending"
-        raise ComesError(f"{path.name} should end in .npz, .parquet or .npy; got {got}.")
-    return check_file_target(path)
+    check_ending(path, FEATURE_ENDINGS)
+    return check_file_target(Path(path))
 
 
 def write_features(X: npt.NDArray[np.floating], items: Sequence[str], path: str | Path) -> None:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -25,23 +25,20 @@ from pandas.api.types import is_numeric_dtype as is_numeric
 from comes.answers import Answers
 from comes.answers.matrix import Kind
 from comes.datasets.dataset import Dataset
-from comes.datasets.labels import LabelReader
+from comes.datasets.labels import LabelReader, Labels, find_long_columns, find_roles
 from comes.datasets.options import ReadOptions, as_options
-from comes.datasets.roles import LONG, find_roles
 from comes.datasets.table import (
     DECIMAL_COMMA,
     INDEX_LEVEL,
     NAMELESS,
     TEXT_ENDINGS,
     Table,
-    find_columns,
     find_ending,
-    no_column,
 )
-from comes.datasets.table_datasets import find_features, item_names
+from comes.datasets.table_datasets import find_words, item_names, look_at
 from comes.errors import ComesError, counted, first_line, listed
 from comes.files import cache_folder, replacing_file
-from comes.tables.columns import find_item_column, needs_encoding
+from comes.tables.columns import needs_encoding
 
 ROWS_AT_ONCE = 2**15
 COPY_VERSION = 2
@@ -50,7 +47,6 @@ FOREIGN = ("features", "images", "skip_broken", "xml", "n_features", "difficult"
 VERSIONS = ("ETag", "etag", "checksum", "mtime", "last_modified", "LastModified", "created")
 UNNAMED = re.compile(rf"{NAMELESS.pattern}|{INDEX_LEVEL.pattern}")
 EMPTY = {pa.null(): pa.string(), pa.list_(pa.null()): pa.list_(pa.string())}
-LABEL_NAMES = b"comes_label_names"  # in the metadata of a copy
 
 
 @dataclass(frozen=True)
@@ -148,8 +144,8 @@ class ShardedDataset:
         roles = reader.roles
         items = [] if roles.item is None else [roles.item]
         used = [*roles.labels, *roles.truth, *(self.feature_names or ()), *items]
-        frame = read_block(place, used)
-        with naming(place.file):
+        with explaining(place.file.address):
+            frame = read_block(place, used)
             labels = reader.read(frame)
             dataset = Dataset(
                 self.select_features(frame),
@@ -159,8 +155,9 @@ class ShardedDataset:
                 from_complementary=roles.labels_are == "complementary",
                 answers=self.unify_answers(labels.answers),
             )
-        is_candidates = reader.options.labels_are == "candidates"
-        return dataset.with_labels_as("candidates", place.file.name) if is_candidates else dataset
+            if reader.options.labels_are == "candidates":
+                dataset = dataset.with_labels_as("candidates", place.file.name)
+        return dataset
 
     def select_features(self, frame: pd.DataFrame) -> Any:
         """Return the features of a block: a table, or an array if all are complete numbers."""
@@ -265,43 +262,26 @@ def open_shards(
         if name in FOREIGN:
             raise ComesError(f"{name!r} does not apply to shards. Leave it out.")
     files, n_rows = list_files(source), rows_at_once or ROWS_AT_ONCE
-    columns, frame = look_at_first(files[0], options, n_rows)
-    reader = columns.reader
-    labels = reader.read(frame)
-    reader.warn(labels)
-    features = list(
-        options.feature_columns or find_features(frame, reader.roles, labels.names, columns.texts)
-    )
-    for name in features:
-        if name not in frame:
-            raise no_column(name, columns.names)
-    kind: Kind | None = None if labels.answers is None else labels.answers.kind
-    if options.labels_are == "candidates":
-        kind = kind or "candidates"
-    blocks: list[Block] = []
-    names: set[str] = set()
-    for file in files:
-        parquet = file.address if columns.schema is None else copy_text(file, columns, n_rows)
-        parts, stored = cut_file(file, parquet, n_rows, columns)
-        blocks += parts
-        if stored is not None:
-            names.update(json.loads(stored))
-        elif reader.names_columns and options.label_names is None:
-            with naming(file):
-                for block in parts:
-                    names |= reader.list_names(read_block(block, reader.names_columns))
+    columns, frame, labels, X = look_at_first(files[0], options, n_rows)
+    kind = None if labels.answers is None else labels.answers.kind
+    blocks = [block for file in files for block in cut_file(file, n_rows, columns)]
+    reader, names = columns.reader, set[str]()
     if reader.names_columns and options.label_names is None:
+        for block in blocks:
+            with explaining(block.file.address):
+                names |= reader.list_names(read_block(block, reader.names_columns))
         reader = replace(reader, options=replace(options, label_names=sorted(names)))
         columns, labels = replace(columns, reader=reader), reader.read(frame)
+    features = [] if X is None else list(X.columns)
     what = "none"
-    if features:
-        what = "table" if needs_encoding(frame[features]) else "numbers"
+    if X is not None and features:
+        what = "table" if needs_encoding(X) else "numbers"
     return ShardedDataset(
         tuple(blocks),
         labels.names,
         features or None,
         what,
-        kind,
+        kind or ("candidates" if options.labels_are == "candidates" else None),
         columns,
         is_sparse=labels.answers is not None and labels.answers.is_sparse,
     )
@@ -309,38 +289,38 @@ def open_shards(
 
 def look_at_first(
     file: ShardFile, options: ReadOptions, n_rows: int
-) -> tuple[Columns, pd.DataFrame]:
-    """Return what the columns are, by the first rows of a file, and these rows."""
+) -> tuple[Columns, pd.DataFrame, Labels, pd.DataFrame | None]:
+    """Return what the columns are, by the first rows of a file, and these rows, read."""
     frame, schema, is_csv = pd.DataFrame(), None, file.ending in TEXT_ENDINGS
     with open_csv(file) if is_csv else nullcontext() as table:
         if file.ending == ".parquet":
-            frame = read_block(cut_file(file, file.address, n_rows)[0][0])
+            frame = read_block(cut_file(file, n_rows)[0])
         elif not is_csv:
             frame = next(read_jsonl(file, n_rows), frame)
         found = map(str, frame.columns) if table is None else table.columns
         names = [name for name in found if not UNNAMED.fullmatch(name)]
-        has_labels = options.labels is not None or options.relevant is not None
-        if options.long is not None or (set(LONG) <= set(names) and not has_labels):
+        if find_long_columns(names, options) is not None:
             raise ComesError(
                 f"{file.name} has a row for every answer, and shards need a row for every item, "
                 "with its features. Read it whole, or group it by item first."
             )
         roles = find_roles(names, options)
-        codes = {*(table.codes if table else ())} - {*find_columns(names, options.number or ())}
-        texts = {*roles.text_columns, *find_columns(names, options.word_columns), *codes}
+        words = find_words(names, table.codes if table else (), options)
+        texts = {*roles.text_columns, *words}
         frame = (frame if table is None else table.read(texts, n_rows))[names]
         commas = [] if table is None else list(table.commas)
-    if roles.item is None:
-        roles = replace(roles, item=find_item_column(frame[roles.find_features(names)]))
-    words = {*texts, roles.item, *([*roles.labels, *roles.truth] if is_csv else ())}
-    numbers = [name for name in names if name not in words and is_numeric(frame[name])]
+    reader, labels, X, item = look_at(frame, roles, words, options)
+    if X is not None and not options.feature_columns:
+        X = X.drop(columns=[item], errors="ignore")
+    others = {*texts, item, *([*roles.labels, *roles.truth] if is_csv else ())}
+    numbers = [name for name in names if name not in others and is_numeric(frame[name])]
     if file.ending != ".parquet":
         with explaining(file.address):
             stored = pa.Table.from_pandas(frame, preserve_index=False).schema
         kinds = {f.name: pa.string() if is_csv else EMPTY.get(f.type, f.type) for f in stored}
         schema = pa.schema({**kinds, **dict.fromkeys(numbers, pa.float64())})
-    reader = LabelReader.find(frame, roles, options)
-    return Columns(names, reader, numbers, sorted(texts), commas, schema), frame
+    reader = replace(reader, roles=replace(roles, item=item))
+    return Columns(names, reader, numbers, sorted(texts), commas, schema), frame, labels, X
 
 
 # Files
@@ -348,26 +328,22 @@ def look_at_first(
 
 @contextmanager
 def explaining(place: str) -> Iterator[None]:
-    """Say in one sentence why a place cannot be read; what stores raise has no common class."""
+    """Let errors name the file; what stores raise has no common class."""
+    name = PurePosixPath(place).name
     try:
         yield
-    except (ComesError, MemoryError):
+    except MemoryError:
         raise
+    except ComesError as error:
+        if name in str(error):
+            raise
+        raise ComesError(f"{name}: {error}") from None
     except Exception as error:
         advice = "Correct the address or the file, or take another copy."
         if isinstance(error, ImportError):
             advice = "Install what it needs: pip install 'comes[remote]'."
         reason = first_line(error).rstrip(".")
         raise ComesError(f"{place} cannot be read: {reason}. {advice}") from None
-
-
-@contextmanager
-def naming(file: ShardFile) -> Iterator[None]:
-    """Let errors begin with the name of the file."""
-    try:
-        yield
-    except ComesError as error:
-        raise ComesError(f"{file.name}: {error}") from None
 
 
 def find_system(address: str) -> Any:
@@ -415,10 +391,11 @@ def list_files(source: str | Path) -> list[ShardFile]:
     return files
 
 
-def cut_file(
-    file: ShardFile, parquet: str, n_rows: int, columns: Columns | None = None
-) -> tuple[list[Block], bytes | None]:
-    """Return the blocks of a file, in the order of its rows, and label names stored with it."""
+def cut_file(file: ShardFile, n_rows: int, columns: Columns | None = None) -> list[Block]:
+    """Return the blocks of a file, in the order of its rows; texts are copied to the cache."""
+    parquet = file.address
+    if columns is not None and columns.schema is not None:
+        parquet = copy_text(file, columns, n_rows)
     with explaining(parquet):
         system, path = find_system(parquet)
         metadata = pq.read_metadata(path, filesystem=system)
@@ -439,7 +416,7 @@ def cut_file(
             first += size
     if not blocks:
         raise ComesError(f"{file.name} has no rows; expected at least one. Remove it.")
-    return blocks, (metadata.metadata or {}).get(LABEL_NAMES)
+    return blocks
 
 
 def check_names(file: ShardFile, names: Sequence[str], columns: Columns) -> None:
@@ -474,10 +451,7 @@ def read_block(block: Block, columns: Sequence[str] | None = None) -> pd.DataFra
 
 
 def copy_text(file: ShardFile, columns: Columns, n_rows: int) -> str:
-    """Return the Parquet file in the cache that holds a csv or jsonl file, a block per row group.
-
-    Label names are gathered on the way, and stored in its metadata.
-    """
+    """Return the Parquet file in the cache that holds a csv or jsonl file, in the same blocks."""
     from filelock import FileLock
 
     address, version, kind = (
@@ -485,7 +459,7 @@ def copy_text(file: ShardFile, columns: Columns, n_rows: int) -> str:
         for key in ((COPY_VERSION, file.address), (file.size, file.version), (columns, n_rows))
     )
     folder = cache_folder() / "shards" / address
-    copy, schema, names = folder / f"{version}-{kind}.parquet", columns.schema, set[str]()
+    copy, schema = folder / f"{version}-{kind}.parquet", columns.schema
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with nullcontext() if copy.exists() else FileLock(folder.with_suffix(".lock")):
@@ -499,14 +473,11 @@ def copy_text(file: ShardFile, columns: Columns, n_rows: int) -> str:
                 pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
             ):
                 for frame in read_text(file, columns, n_rows):
-                    with naming(file):
+                    with explaining(file.address):
                         for name in columns.numbers:
                             frame[name] = read_numbers(frame[name], name in columns.commas)
-                        names |= columns.reader.list_names(frame)
-                    with explaining(file.address):
                         rows = pa.Table.from_pandas(frame, schema, preserve_index=False)
                     writer.write_table(rows)
-                writer.add_key_value_metadata({LABEL_NAMES: json.dumps(sorted(names))})
     except OSError as error:
         raise ComesError(
             f"{file.name} is copied to the cache as Parquet, and {folder} cannot be written: "
@@ -544,16 +515,14 @@ def read_jsonl(file: ShardFile, n_rows: int) -> Iterator[pd.DataFrame]:
     """
 
     def parse(number: int, line: bytes) -> dict[str, Any]:
-        try:
+        with suppress(ValueError):
             row = json.loads(line)
-        except ValueError as error:
-            raise ComesError(f"line {number} of {file.name} is not json: {error}.") from None
-        if not isinstance(row, dict):
-            raise ComesError(
-                f"line {number} of {file.name} must be an object, a field for every column; got "
-                f"{str(row)[:60]}."
-            )
-        return row
+            if isinstance(row, dict):
+                return row
+        raise ComesError(
+            f"line {number} of {file.name} must be an object of json, a field for every column; "
+            f"got {line[:60].decode(errors='replace').strip()}."
+        )
 
     with explaining(file.address):
         system, path = find_system(file.address)

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from comes.datasets.checks import row_hashes
 from comes.datasets.dataset import Dataset
 from comes.datasets.formats import FORMATS, write_dataset
+from comes.datasets.labels import find_long_columns, find_roles
 from comes.datasets.opening import open_dataset, open_file
 from comes.datasets.options import ReadOptions
-from comes.datasets.roles import find_long_columns, find_roles
 from comes.datasets.table import (
     TEXT_ENDINGS,
     Table,

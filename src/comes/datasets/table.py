@@ -1,6 +1,5 @@
 """`Table`: a csv, tsv, Excel or parquet file, opened once; and tables written to such files."""
 
-import codecs
 import csv
 import difflib
 import fnmatch
@@ -11,8 +10,8 @@ import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -29,7 +28,7 @@ TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 TABLE_ENDINGS = (*TEXT_ENDINGS, ".parquet", ".xlsx")
 DELIMITERS = (",", ";", "\t", "|")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None", "n/a", "<NA>")  # in cells of numbers
-HEAD_BYTES = 2**20  # that show what separates the columns, and which of them hold codes
+HEAD_SIZE = 2**20  # characters that show what separates the columns, and which of them hold codes
 HEAD_LINES = 100  # that must have as many cells
 NAMELESS = re.compile(r"Unnamed: \d+|")  # what pandas calls a column without a name
 DIGITS = re.compile(r"[0-9]+")
@@ -60,6 +59,10 @@ class Table:
             self._file = open(path, "rb") if file is None else file  # noqa: SIM115
             try:
                 if self.ending in TEXT_ENDINGS:
+                    is_packed = self.ending.endswith(".gz")
+                    self._text = _Text(
+                        gzip.GzipFile(fileobj=self._file) if is_packed else self._file
+                    )
                     self._read_head()
                 elif self.ending == ".xlsx":
                     self._sheet = _read_sheet(self._file, path)
@@ -68,6 +71,9 @@ class Table:
                 else:
                     names = pq.ParquetFile(self._file).schema_arrow.names
                     self.columns = [n for n in map(str, names) if not INDEX_LEVEL.fullmatch(n)]
+                repeated = [name for name, n in Counter(self.columns).items() if n > 1]
+                if repeated:
+                    raise ValueError(f"column {repeated[0]!r} occurs more than once")
             except BaseException:
                 self._file.close()
                 raise
@@ -112,51 +118,44 @@ class Table:
                 codes.append(name)
         return codes
 
-    def _unpacked(self) -> Any:
-        """Return the bytes of the file from its beginning."""
-        self._file.seek(0)
-        return gzip.GzipFile(fileobj=self._file) if self.ending.endswith(".gz") else self._file
-
     def _read_head(self) -> None:
         """Find what separates the columns, and their names."""
-        head = self._unpacked().read(HEAD_BYTES)
-        _refuse_nul(head, self.path, 0)
-        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
+        text = self._text.read(HEAD_SIZE)
         usual = "\t" if self.ending.startswith(".tsv") else ","
         self._delimiter = choose_delimiter(text, usual)
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter))
-        rows = [cells for cells in rows if any(map(str.strip, cells)) or len(cells) > 1]
+        rows = []
+        with suppress(csv.Error):  # a cell that is too long for this reader
+            for cells in csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter):
+                rows += [cells] if len(cells) > 1 or any(map(str.strip, cells)) else []
         names = rows[0] if rows else []
         self.columns = [name or f"Unnamed: {j}" for j, name in enumerate(names)]
-        self._head = rows[1:-1] if len(head) == HEAD_BYTES else rows[1:]  # the last may be cut
+        self._head = rows[1:-1] if len(text) == HEAD_SIZE else rows[1:]  # the last may be cut
 
     def read_blocks(
         self, text_columns: Collection[str], words: Collection[str], n_rows: int
     ) -> Iterator[pd.DataFrame]:
         """Give the cells of a text file, so many rows at a time; those of words are no numbers."""
         with explain_errors(self.path):
-            _refuse_repeated(self.columns)
             blocks = self._parse(text_columns, words, chunksize=n_rows)
         while True:
-            with explain_errors(self.path), _strict_parsing():
+            with explain_errors(self.path):
                 block = next(blocks, None)
             if block is None:
                 return
             yield block.set_axis(block.index + self.first_row)
 
     def _read_text(self, text_columns: Collection[str], n_rows: int | None) -> pd.DataFrame:
-        _refuse_repeated(self.columns)
-        frame = self._parse(text_columns, nrows=n_rows)
+        written = self._parse(text_columns, nrows=n_rows)
         mixed = [
             name
-            for name in frame.columns
-            if frame[name].dtype == object
-            and pd.api.types.infer_dtype(frame[name], skipna=True).startswith("mixed")
+            for name in written.columns
+            if written[name].dtype == object
+            and pd.api.types.infer_dtype(written[name], skipna=True).startswith("mixed")
         ]
-        if mixed:  # numbers in some blocks of rows, words in others
+        if mixed:  # pandas found numbers in some blocks of rows, and words in others
             words = self._parse(text_columns, mixed, nrows=n_rows, usecols=mixed)
-            frame = frame.assign(**{name: words[name] for name in mixed})
-        written = _drop_superfluous(frame)
+            written = written.assign(**{name: words[name] for name in mixed})
+        written = _drop_superfluous(written)
         frame = read_decimal_commas(written, text_columns)
         self.commas = [c for c in frame.columns if frame[c].dtype != written[c].dtype]
         return frame
@@ -165,23 +164,18 @@ class Table:
         self, text_columns: Collection[str], words: Collection[str] = (), **options: Any
     ) -> Any:
         """Return the cells as pandas reads them."""
-        with _strict_parsing():
-            return pd.read_csv(
-                io.TextIOWrapper(
-                    io.BufferedReader(_Checked(self._unpacked(), self.path)),
-                    "utf-8-sig",
-                    newline="",
-                ),
-                sep=self._delimiter,
-                index_col=False,
-                dtype=dict.fromkeys({*text_columns, *words} & {*self.columns}, str),
-                keep_default_na=False,
-                na_values={n: list(MISSING) for n in self.columns if n not in text_columns},
-                **options,
-            )
+        self._text.seek(0)
+        return pd.read_csv(
+            self._text,
+            sep=self._delimiter,
+            index_col=False,
+            dtype=dict.fromkeys({*text_columns, *words} & {*self.columns}, str),
+            keep_default_na=False,
+            na_values={n: list(MISSING) for n in self.columns if n not in text_columns},
+            **options,
+        )
 
     def _read_excel(self, text_columns: Collection[str]) -> pd.DataFrame:
-        _refuse_repeated(self.columns)
         frame = self._sheet.iloc[1:].set_axis(self.columns, axis=1).reset_index(drop=True)
         for name in self.columns:
             if name in text_columns:
@@ -198,37 +192,17 @@ def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
         return table.read(text_columns).reset_index(drop=True)
 
 
-@contextmanager
-def _strict_parsing() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than column names
-        warnings.simplefilter("ignore", pd.errors.DtypeWarning)
-        yield
+class _Text(io.TextIOWrapper):
+    """Text in UTF-8; a NUL, as damaged files have them, is an error."""
 
+    def __init__(self, file: Any) -> None:
+        super().__init__(file, "utf-8-sig", newline="")
 
-class _Checked(io.RawIOBase):
-    """The bytes of a text file; NUL bytes, as damaged files have them, are an error."""
-
-    def __init__(self, file: Any, path: Path) -> None:
-        self._source, self._path, self._place = file, path, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        block = self._source.read(len(buffer))
-        _refuse_nul(block, self._path, self._place)
-        self._place += len(block)
-        buffer[: len(block)] = block
-        return len(block)
-
-
-def _refuse_nul(block: bytes, path: Path, place: int) -> None:
-    if b"\0" in block and (place or not block.startswith((b"\xff\xfe", b"\xfe\xff"))):  # UTF-16
-        raise ComesError(
-            f"{path.name} holds bytes that are not text (NUL at {place + block.index(0)}). It is "
-            "damaged, or not a text file: take another copy."
-        )
+    def read(self, size: int | None = -1, /) -> str:
+        text = super().read(size)
+        if "\0" in text:
+            raise ValueError("it holds NUL characters, so it is damaged or not text")
+        return text
 
 
 def choose_delimiter(text: str, usual: str) -> str:
@@ -245,12 +219,6 @@ def choose_delimiter(text: str, usual: str) -> str:
         if len(counts) == 1 and max(counts) > 1:
             return delimiter
     return usual
-
-
-def _refuse_repeated(names: Sequence[str]) -> None:
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise ValueError(f"column {repeated[0]!r} occurs more than once")
 
 
 def _drop_superfluous(frame: pd.DataFrame) -> pd.DataFrame:
@@ -387,15 +355,16 @@ def is_table_name(path: str | Path) -> bool:
     return find_ending(Path(path)) in TABLE_ENDINGS
 
 
-def check_table_name(path: str | Path) -> None:
-    """Raise unless the name has the ending of a table."""
-    path = Path(path)
-    if not is_table_name(path):
-        *endings, last = TABLE_ENDINGS
+def check_ending(path: str | Path, endings: Iterable[str] = TABLE_ENDINGS) -> str:
+    """Return the ending of a name; raise unless it is one of these."""
+    ending = find_ending(Path(path))
+    *others, last = endings
+    if ending not in (*others, last):
         raise ComesError(
-            f"{path.name} should end in {', '.join(endings)} or {last}; got "
-            f"{path.suffix or 'no ending'}."
+            f"{Path(path).name} should end in {', '.join(others)} or {last}; got "
+            f"{ending or 'no ending'}."
         )
+    return ending
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:
@@ -405,8 +374,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
 
 def write_blocks(blocks: Iterator[pd.DataFrame], path: str | Path) -> None:
     """Write a table that comes in blocks of rows, replacing the file if all could be written."""
-    check_table_name(path)
-    ending = find_ending(Path(path))
+    ending = check_ending(path)
     with replacing_file(path) as temporary:
         if ending in TEXT_ENDINGS:
             sep = "\t" if ending.startswith(".tsv") else ","
@@ -445,7 +413,10 @@ def copy_excel_rows(path: Path, records: Sequence[int], target: Path) -> None:
 def explain_errors(path: Path) -> Iterator[None]:
     """Turn errors of pandas and pyarrow into a sentence that names the file."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than column names
+            warnings.simplefilter("ignore", pd.errors.DtypeWarning)
+            yield
     except ComesError:
         raise
     except UnicodeDecodeError:

@@ -6,23 +6,38 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import Answers
+from comes.answers import State
 from comes.datasets.dataset import (
     ColumnRole,
     Dataset,
+    Marks,
     check_features,
     check_item_names,
     check_none_excluded,
+    fill_marks,
+    find_sets,
+    marks_of_state,
 )
 from comes.datasets.images import Images
-from comes.datasets.labels import LabelReader, names_columns, wide_columns
+from comes.datasets.labels import (
+    ANSWER,
+    KINDS,
+    RELEVANT,
+    STATE_COLUMNS,
+    LabelReader,
+    Labels,
+    Roles,
+    find_long_columns,
+    find_roles,
+    is_reserved,
+)
 from comes.datasets.long import PERSON, SOURCE, long_table, read_long
 from comes.datasets.options import ReadOptions
-from comes.datasets.roles import Roles, find_long_columns, find_roles, is_reserved
-from comes.datasets.separators import are_all_names
+from comes.datasets.separators import NOTHING, SEPARATOR, are_all_names, find_separator, split_cell
 from comes.datasets.table import (
     NAMELESS,
     TEXT_ENDINGS,
@@ -39,6 +54,7 @@ from comes.tables.columns import find_item_column, needs_encoding
 
 TableForm = Literal["wide", "names", "long"]
 
+FORMS = "Write .npz, or the form 'names' or 'long' (--form)."
 ROWS_AT_ONCE = 1000  # of a sparse matrix, written as a table
 
 
@@ -54,29 +70,25 @@ def table_dataset(table: Table, options: ReadOptions) -> Dataset:
     if long is not None:
         return read_long(table.read([*long, PERSON, SOURCE]), long, options)
     roles = find_roles(table.columns, options)
-    words: list[str] = []
-    if not options.has_labels_alone:
-        numbers = find_columns(table.columns, options.number or ())
-        codes = [name for name in table.codes if name not in numbers]
-        words = find_columns(table.columns, options.word_columns) + codes
+    words = find_words(table.columns, table.codes, options)
     frame = table.read({*roles.text_columns, *words})
-    reader = LabelReader.find(frame, roles, options)
-    labels = reader.read(frame)
-    reader.warn(labels)
-    X, item = None, roles.item
-    if not options.has_labels_alone:
-        features = options.feature_columns or find_features(frame, roles, labels.names, words)
-        X = select_features(frame, features) if features else None
-        if item is None and X is not None:
-            item = find_item_column(frame[roles.find_features(list(frame.columns))])
+    reader, labels, X, item = look_at(frame, roles, words, options)
     answers = labels.answers
     if labels.truth is not None and answers is not None and answers.kind == "candidates":
         check_none_excluded(labels.truth, answers, labels.names, table.first_row)
     if X is not None and answers is not None and reader.in_words:
-        _warn_of_silent_labels(answers)
+        counts = answers.count()
+        silent = [str(name) for name in counts.loc[counts["asked"] == 0, "label"]]
+        if silent:
+            warn_user(
+                f"{counted(len(silent), 'label', 'have no answer in any row')}: {listed(silent)}. "
+                "Nothing can be learned about such a label."
+            )
     items = None if item is None else item_names(frame, item)
     check_item_names(items or (), table.first_row)
-    others = roles.list()
+    others = {} if roles.item is None else {roles.item: "item"}
+    others |= dict.fromkeys(roles.ignored, "ignored") | dict.fromkeys(roles.truth, "truth")
+    others |= dict.fromkeys(roles.labels, "label")
     return Dataset(
         X,
         labels.names,
@@ -92,14 +104,29 @@ def table_dataset(table: Table, options: ReadOptions) -> Dataset:
     )
 
 
-def _warn_of_silent_labels(answers: Answers) -> None:
-    counts = answers.count()
-    silent = [str(name) for name in counts.loc[counts["asked"] == 0, "label"]]
-    if silent:
-        warn_user(
-            f"{counted(len(silent), 'label', 'have no answer in any row')}: {listed(silent)}. "
-            "Nothing can be learned about such a label."
-        )
+def find_words(columns: Sequence[str], codes: Sequence[str], options: ReadOptions) -> list[str]:
+    """Return the columns whose cells are kept as they are written, codes such as 00123 too."""
+    if options.has_labels_alone:
+        return []
+    numbers = find_columns(columns, options.number or ())
+    words = find_columns(columns, options.word_columns)
+    return words + [name for name in codes if name not in numbers]
+
+
+def look_at(
+    frame: pd.DataFrame, roles: Roles, words: Sequence[str], options: ReadOptions
+) -> tuple[LabelReader, Labels, pd.DataFrame | None, str | None]:
+    """Return the labels of a table, its features, and the column that names the items."""
+    reader = LabelReader.find(frame, roles, options)
+    labels = reader.read(frame)
+    reader.warn(labels)
+    X, item = None, roles.item
+    if not options.has_labels_alone:
+        features = options.feature_columns or find_features(frame, roles, labels.names, words)
+        X = select_features(frame, features) if features else None
+        if item is None and X is not None:
+            item = find_item_column(frame[roles.find_features(list(frame.columns))])
+    return reader, labels, X, item
 
 
 def _count_empty(cells: "pd.Series[Any]") -> int:
@@ -191,7 +218,7 @@ def write_table_dataset(dataset: Dataset, path: Path, form: TableForm = "wide") 
     if form == "long":
         write_table(long_table(dataset), path)
         return
-    labels = wide_columns(dataset) if form == "wide" else names_columns(dataset)
+    labels = wide_columns(dataset) if form == "wide" else names_columns(dataset, path.name)
     if dataset.items is not None:
         labels.insert(0, "item", dataset.items)
     X = None if isinstance(dataset.X, Images) else dataset.X
@@ -225,3 +252,75 @@ def _split_rows(labels: pd.DataFrame, X: Any, names: Sequence[str]) -> Iterator[
         elif X is not None:
             parts.append(pd.DataFrame(X).reset_index(drop=True))
         yield pd.concat(parts, axis=1).set_axis(list(names), axis=1)
+
+
+def named_labels(dataset: Dataset, form: TableForm) -> dict[str, Marks]:
+    """Return what columns mark; in columns of names, sparse candidates are what is excluded."""
+    columns, answers = {}, dataset.answers
+    if answers is not None and answers.kind == "answers":
+        states = (State.NO, State.YES, State.MAYBE)
+        columns = {state.word: marks_of_state(answers, state) for state in states}
+    elif answers is not None and answers.kind == "positives":
+        columns["positives"] = marks_of_state(answers, State.YES)
+    elif answers is not None and (
+        dataset.from_complementary or (form == "names" and answers.is_sparse)
+    ):
+        columns["complementary"] = marks_of_state(answers, State.NO)
+    elif answers is not None:
+        columns["candidates"] = answers.candidates
+    if dataset.relevant is not None:
+        columns["relevant"] = dataset.relevant
+    return columns
+
+
+def wide_columns(dataset: Dataset) -> pd.DataFrame:
+    """Return the labels as a column each, named so that they can be read without options."""
+    parts, named = {}, named_labels(dataset, "wide")
+    if dataset.answers is not None and dataset.answers.kind == "answers":
+        words = np.array([state.word for state in sorted(State)], dtype=object)
+        words[State.NOT_ASKED] = ""
+        parts[ANSWER] = words[dataset.answers.codes]
+    for name, prefix in (*KINDS.items(), ("relevant", RELEVANT)):
+        if (marked := named.get(name)) is not None:
+            parts[prefix] = fill_marks(marked, "a column for each label", FORMS).astype(np.int8)
+    frames = [
+        pd.DataFrame(values, columns=[prefix + name for name in dataset.label_names])
+        for prefix, values in parts.items()
+    ]
+    return pd.concat(frames, axis=1)
+
+
+def names_columns(dataset: Dataset, file: str) -> pd.DataFrame:
+    """Return the labels as columns of names; raise if they would not be read as they are."""
+    for name in dataset.label_names:
+        if split_cell(name, SEPARATOR) != [name] or name.lower() == NOTHING:
+            raise ComesError(
+                f"the label {name!r} cannot be one of names joined by {SEPARATOR!r}. Write another "
+                "form."
+            )
+    named = named_labels(dataset, "names")
+    columns = {name: find_sets(marked, dataset.label_names) for name, marked in named.items()}
+    shown = {name for sets in columns.values() for names in sets for name in names}
+    hidden = [name for name in dataset.label_names if name not in shown]
+    if not shown:
+        raise ComesError(f"no cell of {file} would show a label. Write another form.")
+    if hidden:
+        warn_user(
+            f"a column of names shows the labels that occur: {file} loses {listed(hidden)}. Give "
+            "all of them (--label-names) when it is read."
+        )
+    frame = pd.DataFrame(
+        {name: [SEPARATOR.join(s) or NOTHING for s in sets] for name, sets in columns.items()}
+    )
+    states = [name for name in columns if name in STATE_COLUMNS]
+    groups = [states] * bool(states) + [[name] for name in columns if name not in states]
+    try:
+        is_clear = all(find_separator([frame[c] for c in g]) == SEPARATOR for g in groups)
+    except ComesError:
+        is_clear = False
+    if not is_clear:
+        raise ComesError(
+            "the names of the labels would not be told apart in one cell: something else than "
+            f"{SEPARATOR!r} seems to separate them. Write another form."
+        )
+    return frame

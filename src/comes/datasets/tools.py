@@ -6,7 +6,6 @@ not asked. What somebody accepted or ticked may be relevant, unless ``words`` sa
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from comes.answers import Answers
-from comes.datasets.dataset import Dataset
-from comes.datasets.indicators import Marks, count_marks, mark_places
+from comes.datasets.dataset import Dataset, Marks, count_marks, mark_places
 from comes.datasets.labels import MAYBE, NO, NOT_ASKED, STATES, WORDS, YES
 from comes.datasets.long import BY_MODEL, PERSON, SOURCE, as_ticked, combine_answers, long_table
 from comes.datasets.options import ReadOptions
-from comes.errors import ComesError, listed
+from comes.errors import ComesError, listed, reading_as
 from comes.files import replacing_file
 
 SAID = "said"  # the field of a line of Prodigy that says more than accept
@@ -36,7 +34,8 @@ Answer = tuple[str, str, str, str, str]  # item, label, state, person, source
 
 def read_json(path: Path, options: ReadOptions) -> Dataset:
     """Read a COCO file, which is an object, or an export of Label Studio, a list of tasks."""
-    content = _parse_json(path.read_bytes(), path.name)
+    with reading_as("json", path.name):
+        content = json.loads(path.read_bytes())
     is_coco = not isinstance(content, list)
     for name in ("labels", "item", "words") if is_coco else ("unannotated",):
         if getattr(options, name) is not None:
@@ -45,23 +44,6 @@ def read_json(path: Path, options: ReadOptions) -> Dataset:
     if not is_coco:
         return _read_label_studio(content, path, options)
     return coco_dataset(content, path, options).with_labels_as(options.labels_are, path.name)
-
-
-def _parse_json(text: bytes, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ComesError(f"{where} cannot be read as json: {error}.") from None
-
-
-@contextmanager
-def _expecting(form: str, where: str) -> Iterator[None]:
-    """Let an error about the form of json say where it is, and what was expected."""
-    try:
-        yield
-    except (ComesError, KeyError, TypeError, AttributeError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ComesError(f"{where} cannot be read as {form}: {what.rstrip('.')}.") from None
 
 
 def _read_label_studio(tasks: Sequence[Any], path: Path, options: ReadOptions) -> Dataset:
@@ -75,22 +57,16 @@ def _read_label_studio(tasks: Sequence[Any], path: Path, options: ReadOptions) -
     items: list[str] = []
     choices: list[tuple[str, str, str, list[str]]] = []  # item, person, control, what was chosen
     for number, task in enumerate(tasks):
-        with _expecting("Label Studio's JSON (not JSON_MIN)", f"task {number} of {path.name}"):
+        with reading_as("Label Studio's JSON (not JSON_MIN)", f"task {number} of {path.name}"):
             items.append(_name_item(task["data"], options, task.get("id", number)))
             choices += [(items[-1], *choice) for choice in _list_choices(task)]
-    controls = list(dict.fromkeys(control for _, _, control, _ in choices))
-    for name in options.labels or ():
-        if name not in controls:
-            raise ComesError(
-                f"{path.name} has no choices called {name!r}; it has {listed(controls)}."
-            )
-    controls = list(options.labels or controls)
+    made = list(dict.fromkeys(control for _, _, control, _ in choices))
+    controls = list(options.labels or made)
+    missing = [name for name in controls if name not in made]
+    if missing or not made:
+        called = f" called {listed(missing)}" if missing else " that somebody made"
+        raise ComesError(f"{path.name} has no choices{called}; it has {listed(made) or 'none'}.")
     choices = [choice for choice in choices if choice[2] in controls]
-    if not choices:
-        raise ComesError(
-            f"{path.name} has no choices that somebody made; expected tasks of Label Studio with "
-            "answers."
-        )
     words = _words(options)
     labels = sorted({label for *_, chosen in choices for label in chosen})
     are_by_label = all(label.lower() in words for label in labels)
@@ -131,12 +107,11 @@ def read_prodigy(path: Path, options: ReadOptions) -> Dataset:
     are_by_label = False
     for number, text in enumerate(path.read_bytes().split(b"\n"), start=1):
         if text.strip():
-            where = f"line {number} of {path.name}"
-            line = _parse_json(text, where)
-            with _expecting("a line of Prodigy", where):
+            with reading_as("a line of Prodigy", f"line {number} of {path.name}"):
+                line = json.loads(text)
                 items.append(_name_item(line, options, line.get("_input_hash")))
                 answers += _read_line(line, items[-1], options)
-            are_by_label |= "label" in line
+                are_by_label |= "label" in line
     if not answers:
         raise ComesError(f"{path.name} has no answers; expected lines of Prodigy.")
     return _combine(items, answers, options, are_by_label)
@@ -263,7 +238,7 @@ def coco_dataset(content: Any, path: Path, options: ReadOptions) -> Dataset:
     images carry ``neg_category_ids`` (verified absent, as in LVIS), the labels are answers: yes
     where a category is annotated, no where it is verified absent.
     """
-    with _expecting(COCO_FORM, path.name):
+    with reading_as(COCO_FORM, path.name):
         images, categories = content["images"], content["categories"]
         row = {image["id"]: i for i, image in enumerate(images)}
         column = {category["id"]: j for j, category in enumerate(categories)}
@@ -272,48 +247,34 @@ def coco_dataset(content: Any, path: Path, options: ReadOptions) -> Dataset:
             for image in images
         ]
         names = [str(category["name"]) for category in categories]
-        present = [(a["image_id"], a["category_id"]) for a in content.get("annotations", [])]
-        absent = [(image["id"], c) for image in images for c in image.get("neg_category_ids", ())]
-        is_verified = any("neg_category_ids" in image for image in images)
-    if not 0 < len(row) == len(images) or not 0 < len(column) == len(categories):
-        raise ComesError(
-            f"{path.name} has {len(images)} images and {len(categories)} categories, with "
-            f"{len(row)} and {len(column)} ids; expected at least one of each, and no id twice."
-        )
-    annotated = _mark_ids(present, row, column, path)
-    if is_verified and options.unannotated is not None:
-        raise ComesError(
-            f"'unannotated' does not apply to {path.name}, whose labels are verified. Leave it out."
-        )
-    if is_verified:
-        excluded = _mark_ids(absent, row, column, path)
-        rows, columns = (annotated * excluded).nonzero()
-        if len(rows):
-            raise ComesError(
-                f"{path.name} says yes and no about {len(rows)} pairs: {names[columns[0]]!r} is "
-                f"annotated in {files[rows[0]]!r} and among its neg_category_ids. Keep one of them."
-            )
-        return Dataset(None, names, items=files, answers=Answers(excluded, annotated))
-    dataset = Dataset(None, names, relevant=annotated, items=files)
+        annotations = content.get("annotations", [])
+        present = _mark_ids([(a["image_id"], a["category_id"]) for a in annotations], row, column)
+        if any("neg_category_ids" in image for image in images):
+            if options.unannotated is not None:
+                raise ComesError("its labels are verified. Leave 'unannotated' out")
+            absent = [
+                (image["id"], c) for image in images for c in image.get("neg_category_ids", ())
+            ]
+            answers = Answers(_mark_ids(absent, row, column), present, label_names=names)
+            return Dataset(None, names, items=files, answers=answers)
+        dataset = Dataset(None, names, relevant=present, items=files)
     if options.unannotated == "keep":
         return dataset
-    if not present:
+    if not annotations:
         raise ComesError(
             f"no image in {path.name} has an annotation, and such images are left out. If "
             "nothing is relevant there, keep them (--unannotated keep on the command line)."
         )
-    return dataset.take(count_marks(annotated, axis=1) > 0)
+    return dataset.take(count_marks(present, axis=1) > 0)
 
 
 def _mark_ids(
-    pairs: Sequence[tuple[Any, Any]], row: Mapping[Any, int], column: Mapping[Any, int], path: Path
+    pairs: Sequence[tuple[Any, Any]], row: Mapping[Any, int], column: Mapping[Any, int]
 ) -> Marks:
     """Return the matrix that is True at pairs of ids of an image and a category."""
     try:
         rows = np.array([row[image] for image, _ in pairs], dtype=np.int64)
         columns = np.array([column[category] for _, category in pairs], dtype=np.int64)
-    except (KeyError, TypeError) as unknown:
-        raise ComesError(
-            f"an annotation in {path.name} names the id {unknown}, which no image or category has."
-        ) from None
+    except KeyError as unknown:
+        raise ComesError(f"no image or category has the id {unknown} of an annotation") from None
     return mark_places(rows, columns, (len(row), len(column)))

@@ -13,7 +13,7 @@ from pathlib import Path
 from comes.errors import ComesError
 
 LONG_PATH = 200  # characters that a message shows
-ADVICE = {
+ADVICE: dict[int | None, str] = {
     errno.ENOSPC: " Free some space, or choose another disk.",
     errno.EDQUOT: " Free some space, or choose another disk.",
     errno.ENAMETOOLONG: " Choose a shorter name.",
@@ -79,10 +79,9 @@ def refuse_inputs(output: str | Path, *inputs: object) -> None:
     target = expanded(output)
     if not os.path.exists(target):  # not yet, or the path leads through folders that do not exist
         target = Path(os.path.normpath(target))
-    if not os.path.exists(target):
-        return
-    for source in inputs:
-        if not isinstance(source, str | Path) or not os.path.exists(read := expanded(source)):
+    paths = [expanded(source) for source in inputs if isinstance(source, str | Path)]
+    for read in paths:
+        if not os.path.exists(target) or not os.path.exists(read):
             continue
         if target.samefile(read):
             kind = "folder" if read.is_dir() else "file"
@@ -119,10 +118,7 @@ def _resolve_target(path: str | Path) -> Path:
         target = named.resolve()
         with suppress(FileNotFoundError, NotADirectoryError):
             target.lstat()
-    except (RuntimeError, ValueError) as error:  # links that lead round in a circle, a NUL
-        shown = _shorten(path)
-        raise ComesError(f"{shown} cannot be written: {error}. Correct the path.") from None
-    except OSError as error:  # a name that is too long, say
+    except (RuntimeError, ValueError, OSError) as error:  # a circle of links, a NUL, a long name
         raise _make_write_error(named, error) from None
     if os.path.exists(named) and not (target.is_file() or target.is_dir()):
         raise ComesError(
@@ -173,9 +169,10 @@ def _exchange(first: Path, second: Path) -> bool:
     return done == 0
 
 
-def _make_write_error(path: Path, error: OSError) -> ComesError:
-    advice = ADVICE.get(error.errno or 0, "")
-    return ComesError(f"{_shorten(path)} cannot be written: {error.strerror or error}.{advice}")
+def _make_write_error(path: Path, error: Exception) -> ComesError:
+    advice = ADVICE.get(getattr(error, "errno", None), "")
+    reason = getattr(error, "strerror", None) or error
+    return ComesError(f"{_shorten(path)} cannot be written: {reason}.{advice}")
 
 
 def _shorten(path: str | Path) -> str:

@@ -16,7 +16,7 @@ from comes.datasets.predictions import (
     prediction_table,
     write_prediction_table,
 )
-from comes.datasets.table import check_table_name, write_table
+from comes.datasets.table import check_ending, write_table
 from comes.errors import ComesError, ComesWarning, listed
 from comes.files import check_file_target, check_folder_target, refuse_inputs, refuse_same
 from comes.images import ImageClassifier, evidence_maps
@@ -234,7 +234,7 @@ def check_targets(
 ) -> None:
     """Raise an error, before anything takes long, if something cannot be written."""
     asked = None if ask is None else ask.asked
-    checks = (check_prediction_name, check_table_name)
+    checks = (check_prediction_name, check_ending)
     for target, check_name in zip((output, None if ask is None else ask.file), checks, strict=True):
         if target is not None:
             check_name(target)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from comes.datasets import Dataset, ReadOptions
-from comes.datasets.table import check_table_name, write_table
+from comes.datasets.table import check_ending, write_table
 from comes.errors import ComesError
 from comes.estimator.inputs import per_label
 from comes.files import check_file_target, refuse_inputs, refuse_same
@@ -77,7 +77,7 @@ def estimate_priors(
     ['label', 'class_prior', 'lower']
     """
     if output is not None:
-        check_table_name(output)
+        check_ending(output)
         check_file_target(output)
         refuse_inputs(output, data, clean, *reading_files(reading))
     if plot is not None:

@@ -524,10 +524,10 @@ def read_priors(
     >>> estimate.standard_error, series.to_dict()
     (array([0.01, 0.02]), {'sky': 0.25, 'sea': 0.1})
     """
-    from comes.datasets.table import check_table_name, read_table
+    from comes.datasets.table import check_ending, read_table
 
     path = expanded(path)
-    check_table_name(path)
+    check_ending(path)
     table = read_table(path, ["label"])
     missing = [name for name in ("label", "class_prior") if name not in table.columns]
     if missing:

@@ -20,6 +20,7 @@ from comes.tables.cells import (
     find_storage,
     find_zones,
     fold_word,
+    read_dates,
     read_flags,
     read_numbers,
     read_words,
@@ -27,6 +28,14 @@ from comes.tables.cells import (
 
 KINDS = ("number", "category", "boolean", "date", "text", "ignored")  # that can be asked for
 LEFT_OUT = ("id", "constant", "empty", "ignored")
+# What becomes of a column, and of its missing values.
+MADE: dict[str, tuple[str, str | None]] = {
+    "number": ("a feature, standardised", "the median"),
+    "boolean": ("a feature, 0 or 1", "the commoner value"),
+    "category": ("{}, one for each value; rare values share one", None),
+    "date": ("{}: days since the first, the time of year and of the week", "the middle date"),
+    "text": ("{} of its words (TF-IDF, or an embedding)", None),
+}
 
 FEW_VALUES = 40  # words with no more different values are categories
 MEAN_REPEATS = 5  # words that occur this often on average are categories, too
@@ -89,22 +98,10 @@ class Column:
         """What becomes of it, in words."""
         if not self.is_used:
             return "left out"
+        made, filled = MADE[self.kind]
         n = "features" if self.n_features is None else f"{self.n_features} features"
-        made = {
-            "number": "a feature, standardised",
-            "boolean": "a feature, 0 or 1",
-            "category": f"{n}, one for each value; rare values share one",
-            "date": f"{n}: days since the first, the time of year and of the week",
-            "text": f"{n} of its words (TF-IDF, or an embedding)",
-        }[self.kind]
-        filled = {
-            "number": "the median",
-            "boolean": "the commoner value",
-            "date": "the middle date",
-        }
-        if not self.n_missing or self.kind not in filled:
-            return made
-        return f"{made}; missing values become {filled[self.kind]}, and a feature marks them"
+        gaps = f"; missing values become {filled}, and a feature marks them"
+        return made.format(n) + (gaps if self.n_missing and filled else "")
 
 
 def describe_columns(
@@ -135,8 +132,7 @@ def describe_columns(
     colour: category (asked for)
     """
     kinds = {} if kinds is None else kinds
-    cells = {str(name): frame.iloc[:, place] for place, name in enumerate(frame.columns)}
-    _check_names(frame)
+    cells = {str(name): column for name, column in _name_uniquely(frame).items()}
     for name, kind in kinds.items():
         if name not in cells:
             raise ComesError(
@@ -156,13 +152,15 @@ def describe_columns(
     return tuple(columns.values())
 
 
-def _check_names(frame: pd.DataFrame) -> None:
+def _name_uniquely(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose columns have names that are texts; raise if two are the same."""
     names = frame.columns.map(str)
     if not names.is_unique:
         raise ComesError(
             f"columns must have different names; {names[names.duplicated()][0]!r} occurs more than "
             "once. Rename or drop one of them."
         )
+    return frame.set_axis(names, axis=1)
 
 
 def _suggest(name: str, names: Sequence[str]) -> str:
@@ -291,10 +289,8 @@ def _are_dates(name: str, cells: Cells) -> bool:
     if not _is_named(name, DATE_NAME):
         return False
     words = read_words(cells).dropna()
-    if not words.map(lambda word: re.fullmatch(r"(19|20)\d{6}", str(word)) is not None).all():
-        return False
-    found = find_dates(words)
-    return words.nunique() > 1 and found.form is not None and not found.n_stray
+    are_digits = words.nunique() > 1 and words.str.fullmatch(r"(19|20)\d{6}").all()
+    return bool(are_digits and read_dates(words, "%Y%m%d").notna().all())
 
 
 def _find_id_numbers(name: str, cells: Cells) -> str | None:
@@ -324,23 +320,21 @@ def _is_named(name: str, pattern: re.Pattern[str]) -> bool:
 
 def needs_encoding(frame: pd.DataFrame) -> bool:
     """Return whether a frame is more than complete numbers: an id, or a date, is more."""
-    for place, dtype in enumerate(frame.dtypes):
-        if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
-            continue
-        is_number = find_storage(frame.iloc[:, place]) == "numbers"
-        if not is_number or pd.api.types.is_timedelta64_dtype(dtype):
-            return True
-    if frame.isna().to_numpy().any():
-        return True
-    columns = ((str(name), frame.iloc[:, place]) for place, name in enumerate(frame.columns))
-    return any(_find_id_numbers(*one) is not None or _are_dates(*one) for one in columns)
+    columns = ((str(name), cells) for name, cells in frame.items())
+    is_more = any(
+        find_storage(cells) != "numbers"
+        or pd.api.types.is_timedelta64_dtype(cells.dtype)
+        or _find_id_numbers(name, cells) is not None
+        or _are_dates(name, cells)
+        for name, cells in columns
+    )
+    return is_more or bool(frame.isna().to_numpy().any())
 
 
 def find_item_column(frame: pd.DataFrame) -> str | None:
     """Return the first column whose name says that it is an id, and whose values all differ."""
-    for place, name in enumerate(frame.columns):
-        cells = frame.iloc[:, place]
-        if _is_named(str(name), ID_NAME) and find_storage(cells) != "nested":
+    for name, cells in frame.items():
+        if _is_named(str(name), ID_NAME):
             column = _describe(str(name), cells)
             if column.kind == "id" and not column.n_missing and read_words(cells).is_unique:
                 return str(name)
@@ -354,20 +348,19 @@ def match_by_name(
 
     A missing one is more often misspelt than unknown for every row, so it is not filled in.
     """
-    _check_names(frame)
-    places = {str(name): place for place, name in enumerate(frame.columns)}
-    missing = [name for name in wanted if name not in places]
+    frame = _name_uniquely(frame)
+    names = list(frame.columns)
+    missing = [name for name in wanted if name not in frame]
     if missing:
         raise ComesError(
-            f"{_name_columns(missing)} missing; there are {listed(list(places))}."
-            f"{_suggest(missing[0], list(places))} If nothing is known of it, add it with empty "
-            "cells."
+            f"{_name_columns(missing)} missing; there are {listed(names)}."
+            f"{_suggest(missing[0], names)} If nothing is known of it, add it with empty cells."
         )
     expected = {*wanted, *known}
-    extra = [name for name in places if name not in expected]
+    extra = [name for name in names if name not in expected]
     if extra:
         warn_user(f"{_name_columns(extra)} not known to the model and ignored.")
-    return frame.iloc[:, [places[name] for name in wanted]]
+    return frame[list(wanted)]
 
 
 def _name_columns(names: Sequence[str]) -> str:

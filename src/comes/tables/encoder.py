@@ -90,14 +90,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.text = text
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
-        """Find what every column is, and learn what its features need.
-
-        Parameters
-        ----------
-        X : DataFrame of shape (n_rows, n_columns)
-        y : None
-            Not used.
-        """
+        """Find what every column is, and learn what its features need; y is not used."""
         return self._fit(X, {})
 
     def _fit(self, X: pd.DataFrame, counted: Mapping[str, "_TermCounts"]) -> Self:
@@ -142,21 +135,14 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.fit(X)._encode(X)[0]
 
     def transform(self, X: pd.DataFrame) -> Any:
-        """Return the features of a table, whose columns are found by name.
+        """Return the features of a table, float32, whose columns are found by name.
 
-        Parameters
-        ----------
-        X : DataFrame of shape (n_rows, n_columns)
-            A column that is not there is an error, an unknown one is ignored with a warning.
-
-        Returns
-        -------
-        matrix : float32 array or CSR array of shape (n_rows, n_features)
-            Sparse if there are texts or many categories.
+        A column that is not there is an error, and an unknown one is ignored with a warning. The
+        matrix is sparse (CSR) if there are texts or many categories.
         """
         check_is_fitted(self)
-        matched = match_by_name(X, self.used_columns, [column.name for column in self.columns_])
-        matrix, notes = self._encode(matched)
+        known = [column.name for column in self.columns_]
+        matrix, notes = self._encode(match_by_name(X, self.used_columns, known))
         if notes:
             warn_user("; ".join(notes) + ".")
         return matrix
@@ -190,9 +176,10 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         parts: list[dict[str, Any]] = []
         arrays: Arrays = {}
         for number, part in enumerate(self.parts_):
-            spec, of_part = part.spec()
-            parts.append(spec)
-            arrays |= {f"{number}.{name}": array for name, array in of_part.items()}
+            learned = {"kind": part.kind, **asdict(part)}
+            for name in [n for n, value in learned.items() if isinstance(value, np.ndarray)]:
+                arrays[f"{number}.{name}"] = learned.pop(name)
+            parts.append(learned)
         return {"kinds": kinds, "text": self.text, "columns": columns, "parts": parts}, arrays
 
     @classmethod
@@ -200,12 +187,11 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the encoder that `state` described."""
         encoder = cls(state["kinds"], state["text"])
         encoder.columns_ = tuple(Column(**column) for column in state["columns"])
-        parts = []
-        for number, spec in enumerate(state["parts"]):
-            start = f"{number}."
-            of_part = {k.removeprefix(start): a for k, a in arrays.items() if k.startswith(start)}
-            parts.append(PARTS[spec["kind"]].restore(spec, of_part))
-        encoder.parts_ = tuple(parts)
+        learned = {str(number): dict(part) for number, part in enumerate(state["parts"])}
+        for key, array in arrays.items():
+            number, _, name = key.partition(".")
+            learned[number][name] = array
+        encoder.parts_ = tuple(PARTS[part.pop("kind")](**part) for part in learned.values())
         return encoder
 
     def _encode(self, X: pd.DataFrame) -> tuple[Any, list[str]]:
@@ -244,14 +230,6 @@ class _Part:
     @property
     def value_names(self) -> list[str]:
         return [self.column]
-
-    def spec(self) -> tuple[dict[str, Any], Arrays]:
-        """Return what json can hold, and arrays by name."""
-        return {"kind": self.kind, **asdict(self)}, {}
-
-    @classmethod
-    def restore(cls, spec: dict[str, Any], arrays: Arrays) -> Self:
-        return cls(**{name: value for name, value in spec.items() if name != "kind"})
 
     def _stack(
         self, columns: list[FloatArray], missing: BoolArray, cells: Cells, what: str
@@ -441,35 +419,30 @@ class _TfidfPart(_Part):
     """How much each word, and pair of words, of a text says; each row has length 1 or is empty."""
 
     kind: ClassVar[str] = "tfidf"
-    terms: list[str]
+    terms: npt.NDArray[np.uint8] = field(repr=False)  # UTF-8, a line each
     idf: npt.NDArray[np.float32] = field(repr=False)
 
     @property
     def value_names(self) -> list[str]:
-        return [f"{self.column}: {term}" for term in self.terms]
+        return [f"{self.column}: {term}" for term in self.vocabulary]
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        return self.terms.tobytes().decode().splitlines()
 
     @cached_property
     def _vectorizer(self) -> TfidfVectorizer:
         vectorizer = TfidfVectorizer(
-            **TERMS, sublinear_tf=True, dtype=np.float32, vocabulary=self.terms
+            **TERMS, sublinear_tf=True, dtype=np.float32, vocabulary=self.vocabulary
         )
         vectorizer.idf_ = self.idf.astype(np.float64)
         return vectorizer
 
     def encode(self, cells: Cells) -> Encoded:
-        if not self.terms:
+        if not self.vocabulary:
             return sparse.csr_array((len(cells), 0), dtype=np.float32), None
         matrix = self._vectorizer.transform(read_texts(cells))
         return sparse.csr_array(matrix, dtype=np.float32), None
-
-    def spec(self) -> tuple[dict[str, Any], Arrays]:
-        terms = np.frombuffer("\n".join(self.terms).encode(), dtype=np.uint8).copy()
-        return {"kind": self.kind, "column": self.column}, {"terms": terms, "idf": self.idf}
-
-    @classmethod
-    def restore(cls, spec: dict[str, Any], arrays: Arrays) -> Self:
-        text = arrays["terms"].tobytes().decode()
-        return cls(spec["column"], text.split("\n") if text else [], arrays["idf"])
 
 
 class _TermCounts:
@@ -513,7 +486,8 @@ class _TermCounts:
             terms = terms[np.sort((-often).argsort()[:MOST_TERMS])]
         n_rows = np.array([self.n_rows[term] for term in terms], dtype=np.float32)
         idf = np.log(np.float32(self.n_texts + 1) / (n_rows + 1)) + np.float32(1)
-        return _TfidfPart(column, terms.tolist(), idf.astype(np.float32))
+        stored = np.frombuffer("\n".join(terms).encode(), dtype=np.uint8).copy()
+        return _TfidfPart(column, stored, idf.astype(np.float32))
 
 
 @dataclass(frozen=True)
