@@ -278,7 +278,7 @@ def test_paths_that_cannot_be_used(create: Create, home: Path) -> None:
 def test_a_file_whose_name_is_no_text(create: Create, home: Path) -> None:
     odd = home / "photos" / os.fsdecode(b"caf\xe9.png")
     os.rename(home / "photos" / "b.png", odd)
-    with pytest.raises(ComesError, match=r"'caf\\udce9.png' it holds NUL characters. Rename"):
+    with pytest.raises(ComesError, match=r"'caf\\udce9.png' holds bytes that are not text. Rename"):
         create("photos")
 
 
