@@ -156,3 +156,14 @@ def test_tables_are_written_as_tables(run: Run) -> None:
     assert list(again.X.columns) == list(first.X.columns) and again.items == first.items
     said = run("datasets", "convert", "train.csv", "again.npz", "--labels", "maybe", code=1).stderr
     assert "Write .csv or .parquet" in said
+
+
+def test_a_name_that_is_too_long_for_a_file(run: Run) -> None:
+    name, labels = f"{'y' * 5000}.csv", ("--labels", "maybe")
+    for command in (
+        ("datasets", name, *labels),
+        ("split", name, *labels),
+        ("fit", name, *labels, "-o", "other"),
+        ("predict", name, "-m", "model", "-o", "out.csv"),
+    ):
+        assert "... does not exist" in run(*command, code=1).stderr, command

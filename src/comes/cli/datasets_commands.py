@@ -1,5 +1,6 @@
 """``comes datasets``: list the data sets that have a name, describe one, convert a file."""
 
+import os
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +27,7 @@ class NameOrCommand(GroupPage):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first word names, or show, unless a command is mistyped."""
         near = args and get_close_matches(args[0], self.commands, cutoff=0.8)
-        if args and args[0] not in self.commands and (not near or Path(args[0]).exists()):
+        if args and args[0] not in self.commands and (not near or os.path.exists(args[0])):
             args = ["show", *args]
         return super().resolve_command(ctx, args)
 

@@ -1,6 +1,7 @@
 """Some rows of a file, written in its own format: lines of text stay as they are, byte for byte."""
 
 import gzip
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -77,7 +78,7 @@ def open_row_file(
     ``groups`` is a column of a table that is not a feature; a row whose cell is empty has no group.
     """
     options, path = options or ReadOptions(), expanded(which)
-    is_file, ending = path.is_file(), find_ending(path)
+    is_file, ending = os.path.isfile(path), find_ending(path)
     if is_file and is_table_name(path):
         file = _open_table(path, options, groups)
     elif groups is not None:

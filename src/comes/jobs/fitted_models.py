@@ -1,5 +1,6 @@
 """What the jobs on fitted models share: a model by its folder, and data in the model's terms."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def open_for_model(
             n_features=classifier.n_features_in_,
             category=find_word_columns(classifier),
         )
-    elif expanded(data).is_file() and reading.images is None:
+    elif os.path.isfile(expanded(data)) and reading.images is None:
         raise ComesError(
             f"this model was trained on images: name the folder of those in {data} (--images)."
         )

@@ -1,5 +1,6 @@
 """An annotation project as data: what was answered, with the texts or images that it is about."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ FIELDS = ("features", "feature_columns", "n_features", "text")  # of a reading t
 
 def is_project(data: str | Path) -> bool:
     """Return whether data are the folder of an annotation project."""
-    return (expanded(data) / DESCRIPTION).is_file()
+    return os.path.isfile(expanded(data) / DESCRIPTION)
 
 
 def read_project(folder: str | Path, reading: ReadOptions | None = None) -> Dataset:
