@@ -182,7 +182,7 @@ from comes.tables.texts import open_embedding
 from comes.datasets import Images, open_shards
 from comes.datasets.catalogue import morgan_fingerprints
 from comes.estimator import export_onnx
-from comes.models import make_backbone
+from comes.images import make_backbone
 
 model = CandidateClassifier("bce", epochs=1, hidden=4).fit([[0.0], [1.0]], [[0], [1]])
 attempt("annotate", lambda: comes.annotate.open_project)
