@@ -161,3 +161,12 @@ def projects(tmp_path: Path) -> "Iterator[Projects]":
     projects = Projects(tmp_path)
     yield projects
     projects.close()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of data, and an empty cache."""
+    for name, variable in (("data", "COMES_DATA"), ("cache", "COMES_CACHE")):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv(variable, str(tmp_path / name))
+    return tmp_path

@@ -35,15 +35,6 @@ PAPER = [
 ]
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder of data, and an empty cache."""
-    for name, variable in (("data", "COMES_DATA"), ("cache", "COMES_CACHE")):
-        (tmp_path / name).mkdir()
-        monkeypatch.setenv(variable, str(tmp_path / name))
-    return tmp_path
-
-
 def small(monkeypatch: pytest.MonkeyPatch, name: str, **changes: Any) -> NamedDataset:
     """Let a name stand for a small data set of the same form."""
     changed = replace(KNOWN[name], **changes)

@@ -20,15 +20,6 @@ from image_folders import make_cub, make_voc
 from refusals import refused
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder of data, and an empty cache."""
-    for name, variable in (("data", "COMES_DATA"), ("cache", "COMES_CACHE")):
-        (tmp_path / name).mkdir()
-        monkeypatch.setenv(variable, str(tmp_path / name))
-    return tmp_path
-
-
 def voc(folder: Path, split: str = "train", **fields: Any) -> Dataset:
     path = folder / "ImageSets" / "Main" / f"aeroplane_{split}.txt"
     return read_voc([path], split, ReadOptions(**fields))

@@ -54,6 +54,8 @@ def reading_as(form: str, where: str | Path) -> Iterator[None]:
     """Let any error in the block, which reads a file, say which file and what was wanted."""
     try:
         yield
+    except MemoryError:
+        raise
     except Exception as error:  # a damaged file makes libraries raise almost anything
         is_missing = isinstance(error, KeyError) and " " not in str(error)
         reason = f"{error} is missing" if is_missing else first_line(error).rstrip(".")

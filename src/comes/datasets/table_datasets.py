@@ -151,8 +151,8 @@ def find_features(
     if leaking:
         which = f"columns {listed(leaking)} hold" if leaking[1:] else f"column {leaking[0]!r} holds"
         warn_user(
-            f"{which} nothing but label names, which would give the labels away, and is no "
-            f"feature. To judge with it, name it as the truth (--relevant {leaking[0]}); to learn "
+            f"{which} nothing but label names, which would give the labels away: left out of the "
+            f"features. To judge with it, name it as the truth (--relevant {leaking[0]}); to learn "
             f"from it all the same, say what it is (--category {leaking[0]})."
         )
     return [column for column in features if column not in leaking]
