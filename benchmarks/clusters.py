@@ -20,7 +20,9 @@ from typing import Any
 from local_clusters import STARTS, killing
 from measuring import significant, write
 
-from comes.experiment import Experiment, Task, run_tasks, tasks_of
+from comes.experiment.config import Experiment, tasks_of
+from comes.experiment.run import run_tasks
+from comes.experiment.tasks import Task
 
 METHODS = ("bce", "ccmn", "comes-hl", "comes-rl")
 PARTS = 3

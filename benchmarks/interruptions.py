@@ -35,7 +35,8 @@ from measuring import write
 from comes import load_model
 from comes.cli import main as main_of_comes
 from comes.datasets import make_scenes, open_dataset
-from comes.jobs import fit_model, generate_candidates
+from comes.workflows.data import generate_candidates
+from comes.workflows.fit import fit_model
 
 KINDS = ("kill", "term", "disk")
 DISK = 24  # megabytes

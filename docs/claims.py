@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from comes.experiment.results import Result
 from comes.flat_settings import ONLY_VARIANTS
 from comes.methods import METHODS
 from comes.metrics import METRICS
-from comes.report.metric_tables import MetricTable, metric_table
-from comes.report.published import published
-from comes.results import Result
+from comes.report.experiment_page import MetricTable, metric_table
+from comes.report.paper import published
 from evidence_tables import methods_choice_table
 from result_tables import (
     PHOTOS,

@@ -6,7 +6,7 @@ from typing import Any
 from typer.main import get_command
 
 from comes.cli import app
-from comes.cli.reading_options import reading_options
+from comes.cli.options import reading_options
 from comes.methods import METHODS
 
 READING = set(inspect.signature(reading_options).parameters)

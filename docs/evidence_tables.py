@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from comes.report.published import published
+from comes.report.paper import published
 from result_tables import FIRST_SEED, FOUR, PHOTOS, Table, mean, read_experiment, stored
 
 BASELINES = ("bce", "ccmn", "gdf", "ctl", "mlcl")

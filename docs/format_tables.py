@@ -23,10 +23,11 @@ from comes.datasets.predictions import (
 from comes.datasets.table import TABLE_ENDINGS
 from comes.estimator import storage
 from comes.experiment import config
-from comes.jobs.model_keeping import name_checkpoint, name_partial
+from comes.experiment import results as result
+from comes.experiment import results as result_files
 from comes.priors.class_prior import KNOWN_PRIOR
-from comes.report.document import REPORT_FILES
-from comes.results import result, result_files
+from comes.report.experiment_page import REPORT_FILES
+from comes.workflows.fit import name_checkpoint, name_partial
 
 Table = list[list[str]]
 

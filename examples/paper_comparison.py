@@ -46,7 +46,7 @@ config.write_text(text)
 # Each task, a method on a data set, leaves a `result.json` with every metric of every fold. What
 # has a result is not run again, so a run can be stopped and continued, and shards of it can run on
 # several machines. `comes bench comparison.toml` does the same.
-from comes.jobs import run_experiment
+from comes.workflows.experiment import run_experiment
 
 run = run_experiment(config, folder / "runs", workers=1)
 if run.missing:
@@ -75,7 +75,7 @@ for metric in ("average_precision", "hamming_loss"):
 # report has the corrected one beside it. Over data sets, mean ranks are compared: methods that a
 # bar joins cannot be told apart (Nemenyi, 0.05). With four data sets and four methods the critical
 # difference is large. A claim needs more data sets, and the plot says so before a reviewer does.
-from comes.plots import plot_critical_difference, save_plot
+from comes.report.plots import plot_critical_difference, save_plot
 
 scores = means.pivot(index="data", columns="method", values="average_precision")
 save_plot(plot_critical_difference(scores), folder / "critical-difference.svg")

@@ -35,7 +35,7 @@ from sklearn.model_selection import train_test_split
 
 from comes.datasets import open_dataset
 from comes.files import replacing_file
-from comes.top_metrics import ndcg_at_k, precision_at_k
+from comes.metrics import ndcg_at_k, precision_at_k
 
 RESULT = Path(__file__).parent / "results" / "extreme.json"
 LEARNER = Path(__file__).with_name("extreme_learner.py")

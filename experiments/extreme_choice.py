@@ -21,7 +21,7 @@ from comes.answers import Answers
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
-from comes.top_metrics import precision_at_k
+from comes.metrics import precision_at_k
 
 RESULT = Path(__file__).parent / "results" / "extreme_choice.json"
 QUARTER = Size(*(count // 4 for count in TENTH))

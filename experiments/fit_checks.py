@@ -28,9 +28,9 @@ from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 from comes.flat_settings import from_flat
-from comes.jobs.prior_advice import WORTH_SAYING, measure_prior_cost
 from comes.methods import PAPER_TRAINING
 from comes.metrics import average_precision
+from comes.workflows.fit import WORTH_SAYING, measure_prior_cost
 
 RESULT = Path(__file__).parent / "results" / "fit_checks.json"
 SETS = ("emotions", "scene", "yeast", "scenes")

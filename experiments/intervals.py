@@ -29,7 +29,7 @@ from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 from comes.generation import case_b, independent
-from comes.jobs import JudgedMetric, judge_model
+from comes.workflows.judge import JudgedMetric, judge_model
 
 RESULT = Path(__file__).parent / "results" / "intervals.json"
 RATES = (0.1, 0.2, 0.5, 0.8)

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from comes.experiment import Experiment, Task, tasks_of
+from comes.experiment.config import Experiment, tasks_of
+from comes.experiment.tasks import Task
 
 SETTINGS = {"epochs": 2, "hidden": 8, "device": "cpu"}
 DATA = [{"name": "scenes", "case": "b", "rate": 0.5, "rows": 300}]

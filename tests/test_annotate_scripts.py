@@ -22,7 +22,7 @@ from comes.annotate import (
 )
 from comes.annotate.schema import notes, people
 from comes.errors import ComesError
-from comes.jobs import export_project
+from comes.workflows.annotate import export_project
 from databases import reserve_port
 from projects import Desk, Projects, all_cards
 

@@ -12,7 +12,8 @@ import comes.annotate
 from comes.annotate import create_project, open_project
 from comes.datasets import Dataset
 from comes.datasets.matrices import write_npz
-from comes.jobs import annotate_jobs, prior_jobs
+from comes.workflows import annotate as annotate_jobs
+from comes.workflows import priors as prior_jobs
 from command_line import Result, Run, command_runner
 from projects import Desk, Projects, stored
 

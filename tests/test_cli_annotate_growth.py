@@ -10,7 +10,9 @@ import pytest
 
 import comes.annotate
 from comes.annotate import open_project
-from comes.jobs import active_jobs, annotate_jobs, fit_model
+from comes.workflows import annotate as active_jobs
+from comes.workflows import annotate as annotate_jobs
+from comes.workflows.fit import fit_model
 from command_line import Run, command_runner
 from projects import Desk, Projects, all_cards
 

@@ -10,12 +10,9 @@ import typer
 
 from comes import CandidateClassifier
 from comes.cli import app
-from comes.cli.advice import drop_foreign_options, find_options
-from comes.cli.completion_values import METHOD_NAMES
-from comes.cli.options import parse_numbers, parse_pairs, split_names
-from comes.cli.printing import print_json, print_rounded
-from comes.cli.reading_options import reading_options
-from comes.cli.training_options import training_options
+from comes.cli.model import training_options
+from comes.cli.options import METHOD_NAMES, parse_numbers, parse_pairs, reading_options, split_names
+from comes.cli.printing import drop_foreign_options, find_options, print_json, print_rounded
 from comes.datasets import ReadOptions
 from comes.errors import ComesError
 from comes.estimator.prepare import choose_settings

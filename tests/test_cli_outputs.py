@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from comes.datasets import make_scenes
-from comes.jobs import fit_model, generate_candidates
+from comes.workflows.data import generate_candidates
+from comes.workflows.fit import fit_model
 from command_line import Run, command_runner
 
 run = pytest.fixture(command_runner)

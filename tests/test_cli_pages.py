@@ -13,7 +13,7 @@ from typer.main import get_command
 
 import comes
 from comes.cli import app
-from comes.cli.greeting import FIRST_STEPS, WAY_ON
+from comes.cli.printing import FIRST_STEPS, WAY_ON
 from comes.datasets import KNOWN
 from comes.methods import METHODS
 from command_line import Run, command_runner

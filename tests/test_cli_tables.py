@@ -11,7 +11,7 @@ import pytest
 from comes.datasets import ReadOptions, open_dataset
 from comes.estimator import CandidateClassifier
 from comes.generation import case_b
-from comes.jobs import fit_model
+from comes.workflows.fit import fit_model
 from command_line import Run, command_runner
 from mixed_tables import NAMES, make_table
 from results import skip_drawing

@@ -11,7 +11,7 @@ from comes import CandidateClassifier
 from comes.datasets import open_dataset
 from comes.datasets.predictions import prediction_table, write_prediction_table
 from comes.datasets.table import read_table
-from comes.jobs import predict_items
+from comes.workflows.predict import predict_items
 from refusals import refused
 
 RNG = np.random.default_rng(0)

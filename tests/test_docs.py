@@ -13,7 +13,7 @@ import claims
 import fill
 import run_examples
 from comes.cli import app
-from comes.cli.reading_options import reading_options
+from comes.cli.options import reading_options
 from comes.methods import METHODS
 from comes.metrics import METRICS
 from command_line import Run, command_runner

@@ -14,7 +14,7 @@ from comes import CandidateClassifier
 from comes.datasets import make_scenes
 from comes.errors import ComesError
 from comes.estimator import TopPredictions, base
-from comes.top_metrics import precision_at_k
+from comes.metrics import precision_at_k
 
 SCENES = make_scenes(n=300)
 X, RELEVANT = SCENES.known_features(), SCENES.known_relevant()

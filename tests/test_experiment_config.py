@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-import comes.experiment
 from comes.errors import ComesError
-from comes.experiment import read_experiment
+from comes.experiment.config import read_experiment
 from small_experiments import DATA, small_experiment
 
 MISTAKES = (
@@ -72,9 +71,3 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes("name = 'größe'".encode("latin-1"))
     with pytest.raises(ComesError, match="latin.toml is not TOML"):
         read_experiment(tmp_path / "latin.toml")
-
-
-def test_the_door_has_what_it_says() -> None:
-    assert set(comes.experiment.__all__) <= set(dir(comes.experiment))
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        comes.experiment.nothing  # noqa: B018

@@ -10,13 +10,12 @@ import pytest
 from comes.answers import Answers
 from comes.datasets import Dataset, make_scenes, write_dataset
 from comes.errors import ComesError
-from comes.experiment import fitting, read_experiment, run_task, tasks_of
-from comes.experiment.judging import Found
-from comes.experiment.repeats import Repeat, draw_repeats, load_data
+from comes.experiment import tasks as fitting
+from comes.experiment.config import read_experiment, tasks_of
+from comes.experiment.results import SearchSpec, TaskSpec, as_json
+from comes.experiment.tasks import Found, Repeat, draw_repeats, load_data, run_task
 from comes.generation import case_b
 from comes.methods import METHODS, find_method
-from comes.results import SearchSpec, TaskSpec
-from comes.results.task_spec import as_json
 from refusals import refused
 from small_experiments import DATA, SETTINGS, small_task, small_tasks
 

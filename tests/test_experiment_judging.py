@@ -9,8 +9,7 @@ import pytest
 
 from comes.datasets import make_scenes
 from comes.estimator import CandidateClassifier
-from comes.experiment.judging import Found, judge_classifier, true_risks
-from comes.experiment.repeats import Repeat
+from comes.experiment.tasks import Found, Repeat, judge_classifier, true_risks
 from comes.generation import case_b
 from comes.metrics import Convention, evaluate, hamming_loss
 from comes.selection.thresholds import cut_by_row

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from comes.answers import Answers, LongAnswers
 from comes.errors import ComesError
-from comes.experiment import fitting, read_experiment, run_task, tasks_of
-from comes.experiment.protocols import draw_labels, true_rates
-from comes.experiment.repeats import draw_repeats, load_data
+from comes.experiment import tasks as fitting
+from comes.experiment.config import read_experiment, tasks_of
+from comes.experiment.results import AnswerSpec, DataSpec, Sees, TaskSpec, read_results
+from comes.experiment.tasks import draw_labels, draw_repeats, load_data, run_task, true_rates
 from comes.generation import simulate_answers
-from comes.results import AnswerSpec, DataSpec, Sees, TaskSpec, read_results
 from results import make_result, write_results
 from small_experiments import DATA, SETTINGS, small_experiment, small_tasks
 

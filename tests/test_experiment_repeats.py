@@ -10,9 +10,8 @@ import pytest
 
 from comes.datasets import make_scenes
 from comes.errors import ComesError
-from comes.experiment import run_task
-from comes.experiment.repeats import draw_repeats, load_data
-from comes.results import Size
+from comes.experiment.results import Size
+from comes.experiment.tasks import draw_repeats, load_data, run_task
 from small_experiments import DATA, small_task, small_tasks
 
 BIG = [DATA[0] | {"rows": 2000}]

@@ -13,11 +13,13 @@ from typer.testing import CliRunner
 
 from comes.cli import app
 from comes.errors import ComesError
-from comes.experiment import Task, read_task_results, run_task, run_tasks, running, tasks_of
-from comes.experiment.config import Experiment
+from comes.experiment import run as running
+from comes.experiment.config import Experiment, tasks_of
+from comes.experiment.results import Size, read_results
+from comes.experiment.run import run_tasks
+from comes.experiment.tasks import Task, read_task_results, run_task
 from comes.metrics import METRICS
 from comes.report import write_report
-from comes.results import Size, read_results
 from pictures import write_pictures
 from results import skip_drawing
 from small_experiments import NAME, read_numbers, small_task, small_tasks

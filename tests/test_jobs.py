@@ -17,31 +17,27 @@ from comes.datasets.matrices import write_npz
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import Choice
 from comes.generation import case_b, simulate_answers
-from comes.jobs import (
-    JudgedMetric,
-    choose_model,
-    convert_dataset,
-    describe_dataset,
-    estimate_priors,
-    fit_jobs,
-    fit_model,
-    generate_answers,
-    generate_candidates,
-    judge_jobs,
-    judge_model,
-    list_datasets,
-    predict_items,
-    prior_jobs,
-    report_project,
-    report_results,
-    run_experiment,
-    show_examples,
-    summarise_dataset,
-)
 from comes.methods import DEFAULT
 from comes.metrics import evaluate
 from comes.priors import estimate_class_prior
 from comes.selection import estimate_metrics
+from comes.workflows import fit as fit_jobs
+from comes.workflows import judge as judge_jobs
+from comes.workflows import priors as prior_jobs
+from comes.workflows.annotate import report_project
+from comes.workflows.data import (
+    convert_dataset,
+    describe_dataset,
+    generate_answers,
+    generate_candidates,
+    list_datasets,
+    summarise_dataset,
+)
+from comes.workflows.experiment import report_results, run_experiment
+from comes.workflows.fit import choose_model, fit_model
+from comes.workflows.judge import JudgedMetric, judge_model, show_examples
+from comes.workflows.predict import predict_items
+from comes.workflows.priors import estimate_priors
 from results import skip_drawing
 
 SCENES = make_scenes("train", n=150)

@@ -11,7 +11,8 @@ from sqlalchemy import delete
 from comes.annotate import Project, add_classes, count_rounds, create_project, open_project
 from comes.annotate.schema import cards, rounds
 from comes.errors import ComesError
-from comes.jobs import ActiveRound, draw_round, fit_model, learn_in_rounds
+from comes.workflows.annotate import ActiveRound, draw_round, learn_in_rounds
+from comes.workflows.fit import fit_model
 from projects import Desk, Projects, all_cards
 
 pytestmark = pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # few answers
@@ -104,7 +105,7 @@ def test_the_loop_waits_for_answers_and_goes_on_where_it_was(
         assert seconds == 0.5
         Desk(project).answer_all(say, now=1.0e12)
 
-    monkeypatch.setattr("comes.jobs.active_jobs.time.sleep", answer)
+    monkeypatch.setattr("comes.workflows.annotate.time.sleep", answer)
     options: dict[str, Any] = {"settings": SHORT, "wait": 0.5}
     options |= {"on_round": told.append, "on_wait": missing.append}
     learn_in_rounds(project, 15, rounds=1, **options)
@@ -122,7 +123,7 @@ def test_a_loop_that_is_interrupted_leaves_the_project_as_it_is(
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("comes.jobs.active_jobs.time.sleep", interrupt)
+    monkeypatch.setattr("comes.workflows.annotate.time.sleep", interrupt)
     before = len(all_cards(project))
     with pytest.raises(KeyboardInterrupt):
         learn_in_rounds(project, 15)

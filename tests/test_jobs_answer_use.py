@@ -8,9 +8,8 @@ import pytest
 from comes import Answers, CandidateClassifier
 from comes.answers import LongAnswers
 from comes.datasets import Dataset
-from comes.jobs import fit_model
-from comes.jobs.answer_use import describe_use
 from comes.methods import Likelihood
+from comes.workflows.fit import describe_use, fit_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
 

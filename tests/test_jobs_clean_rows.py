@@ -15,8 +15,7 @@ from comes.cli import app
 from comes.datasets import Dataset, ReadOptions, make_scenes, open_dataset
 from comes.errors import ComesError
 from comes.generation import case_b, simulate_answers
-from comes.jobs import check_assumption, estimate_priors
-from comes.jobs.clean_rows import read_clean
+from comes.workflows.priors import check_assumption, estimate_priors, read_clean
 
 RNG = np.random.default_rng(0)
 N, NAMES = 400, ["has_sea", "has_sky"]

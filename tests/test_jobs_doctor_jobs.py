@@ -11,8 +11,7 @@ import pytest
 import torch
 
 import comes
-from comes.jobs import check_installation
-from comes.jobs.installed_packages import EXTRAS
+from comes.workflows.doctor import EXTRAS, check_installation
 from command_line import Run, command_runner
 
 ROOT = Path(__file__).parent.parent

@@ -9,7 +9,8 @@ import pytest
 
 from comes import CandidateClassifier
 from comes.errors import ComesError, ComesWarning
-from comes.jobs import export_jobs, export_model
+from comes.workflows import predict as export_jobs
+from comes.workflows.predict import export_model
 
 X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
 

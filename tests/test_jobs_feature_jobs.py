@@ -11,8 +11,10 @@ import torch
 from comes.datasets import ReadOptions, read_features
 from comes.errors import ComesError
 from comes.images import make_backbone
-from comes.jobs import compute_features, feature_jobs, fit_model
 from comes.training.pixels import PixelRows
+from comes.workflows import features as feature_jobs
+from comes.workflows.features import compute_features
+from comes.workflows.fit import fit_model
 from command_line import Run, command_runner
 from pictures import SIZE, tiny, write_pictures
 

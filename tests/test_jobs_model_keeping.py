@@ -13,8 +13,9 @@ from comes.datasets import make_scenes
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import storage
 from comes.files import defer_from_here, deferring_interrupts, no_longer_defer
-from comes.jobs import fit_model, generate_candidates
 from comes.training import loop
+from comes.workflows.data import generate_candidates
+from comes.workflows.fit import fit_model
 from command_line import default_ctrl_c
 
 SCENES = generate_candidates(make_scenes(n=60), rate=0.5)

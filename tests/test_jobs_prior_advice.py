@@ -13,8 +13,8 @@ from comes import CandidateClassifier
 from comes.datasets import Dataset, make_scenes
 from comes.errors import ComesError, ComesWarning
 from comes.generation import independent
-from comes.jobs import estimate_priors, fit_model
-from comes.jobs.prior_advice import ADVICE, WORTH_SAYING, advise, measure_prior_cost
+from comes.workflows.fit import ADVICE, WORTH_SAYING, advise, fit_model, measure_prior_cost
+from comes.workflows.priors import estimate_priors
 
 SETTINGS: dict[str, Any] = {"hidden": 8, "n_networks": 1, "random_state": 0}
 

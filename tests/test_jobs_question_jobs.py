@@ -14,8 +14,7 @@ from comes.answers.questions import expected_bits
 from comes.datasets import Dataset, make_scenes
 from comes.errors import ComesError
 from comes.generation import case_b, simulate_answers
-from comes.jobs import AskOptions, PageOptions, predict_more
-from comes.jobs.question_jobs import ask_next, read_asked
+from comes.workflows.predict import AskOptions, PageOptions, ask_next, predict_more, read_asked
 
 N = 80
 ITEMS = [f"scene {row}" for row in range(N)]

@@ -12,8 +12,7 @@ import pytest
 from comes.answers import Answers
 from comes.datasets import Dataset, ReadOptions, make_scenes, open_dataset, write_dataset
 from comes.errors import ComesError, ComesWarning
-from comes.jobs import split_data
-from comes.jobs.split_jobs import draw_test_rows, link_rows
+from comes.workflows.split import draw_test_rows, link_rows, split_data
 from command_line import Run, command_runner
 
 RNG = np.random.default_rng(0)

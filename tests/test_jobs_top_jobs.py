@@ -16,8 +16,9 @@ from comes.datasets.predictions import top_table, write_prediction_table
 from comes.datasets.table import read_table
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import base
-from comes.jobs import judge_top, write_top
-from comes.top_metrics import ndcg_at_k, precision_at_k
+from comes.metrics import ndcg_at_k, precision_at_k
+from comes.workflows.judge import judge_top
+from comes.workflows.predict import write_top
 from command_line import command_runner
 
 N, Q, K = 60, 10, 3

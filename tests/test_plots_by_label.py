@@ -11,8 +11,8 @@ from scipy import sparse
 from comes.answers import Answers
 from comes.errors import ComesError
 from comes.label_metrics import LabelMetric, LabelQuality, list_qualities, measure_labels
-from comes.plots import figure_of, plot_answers, plot_class_priors, plot_label_quality
 from comes.priors import ClassPriorEstimate, prior_table
+from comes.report.plots import figure_of, plot_answers, plot_class_priors, plot_label_quality
 from comes.selection import estimate_metrics
 from drawn_axes import legend_of, points_of, rows_of, spans_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from comes.answers import Answers
 from comes.errors import ComesError
-from comes.plots import plot_calibration, plot_critical_difference, plot_risks
+from comes.report.plots import plot_calibration, plot_critical_difference, plot_risks
 from comes.selection import check_reliability
 from comes.significance import rank_methods
 from comes.training import History

@@ -11,11 +11,21 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-import comes.plots
+import comes.report
 from comes.answers import Answers
 from comes.errors import ComesError
-from comes.plots import COLOURS, Look, as_svg, check_plot_name, plot_answers, save_plot
-from comes.plots.plot_style import FEW, LONGEST_NAME, MARKERS, shorten_name
+from comes.report.plots import (
+    COLOURS,
+    FEW,
+    LONGEST_NAME,
+    MARKERS,
+    Look,
+    as_svg,
+    check_plot_name,
+    plot_answers,
+    save_plot,
+    shorten_name,
+)
 
 NAMES = ["$\\frac{$", "_hidden", "<b>&", "plain"]
 ANSWERS = Answers(no=np.eye(4), yes=np.eye(4)[::-1], label_names=NAMES)
@@ -99,7 +109,7 @@ def test_axes_of_the_caller_are_drawn_on_and_keep_their_style() -> None:
 
 def test_plots_do_not_import_pyplot() -> None:
     """Pyplot keeps figures open, and may ask for a window."""
-    for path in Path(comes.plots.__file__).parent.glob("*.py"):
+    for path in Path(comes.report.__file__).parent.glob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert "import pyplot" not in text and "matplotlib.pyplot" not in text, path.name
 

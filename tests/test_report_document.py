@@ -13,20 +13,23 @@ from typer.testing import CliRunner
 
 from comes.cli import app
 from comes.errors import ComesError
+from comes.experiment.results import read_results
 from comes.metrics import METRICS
-from comes.plots import Look, as_svg
-from comes.report import document, write_report
-from comes.report.document import draw_figures
-from comes.report.metric_tables import metric_table, to_markdown
-from comes.report.ordering import order_results
-from comes.report.parts import SWEEP_METRICS, make_parts
-from comes.report.result_plots import (
+from comes.report import experiment_page as document
+from comes.report import write_report
+from comes.report.experiment_page import (
+    SWEEP_METRICS,
+    draw_figures,
+    make_parts,
+    metric_table,
+    order_results,
     plot_curves,
     plot_dots,
     plot_estimation_error,
     plot_sweep,
+    to_markdown,
 )
-from comes.results import read_results
+from comes.report.plots import Look, as_svg
 from drawn_axes import points_of
 from results import (
     BETTER,

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from comes.report.paper_differences import what_differs
-from comes.results import AnswerSpec, DataSpec, Result, SearchSpec
+from comes.experiment.results import AnswerSpec, DataSpec, Result, SearchSpec
+from comes.report.paper import what_differs
 from results import make_result
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from comes.answers import Answers, LongAnswers, State
 from comes.errors import ComesError
-from comes.report.said import count_answers, find_agreement, say_pairs, summarise_answers
+from comes.report.model_page import count_answers, find_agreement, say_pairs, summarise_answers
 
 # (row, label, person, answer): pair (0, 0) is disputed, (0, 1) agreed on, (1, 0) has one answer.
 SAID = [

@@ -9,21 +9,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from comes.experiment.results import DataSpec, Result, read_results, write_result
 from comes.metrics import METRICS
-from comes.plots import Look
 from comes.report import write_report
-from comes.report.cost_tables import list_costs, make_label_tables
-from comes.report.document import draw_figures
-from comes.report.metric_tables import (
+from comes.report.experiment_page import (
+    draw_figures,
+    list_costs,
     list_means,
+    make_label_tables,
+    make_parts,
     metric_table,
     sweep_to_markdown,
     to_latex,
     to_markdown,
 )
-from comes.report.parts import make_parts
-from comes.report.published import beside_paper, published
-from comes.results import DataSpec, Result, read_results, write_result
+from comes.report.paper import beside_paper, published
+from comes.report.plots import Look
 from results import BETTER, make_result, skip_drawing
 
 SIX = [0.5, 0.6, 0.7] * 2  # repeats; fewer than five are no test

@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 
 from comes.errors import ComesError
-from comes.experiment.peak_memory import forget_peaks, read_peak
-from comes.results import DataSpec, Names, SearchSpec, read_errors, read_results, write_result
+from comes.experiment.results import (
+    DataSpec,
+    Names,
+    SearchSpec,
+    read_errors,
+    read_results,
+    write_result,
+)
+from comes.experiment.tasks import forget_peaks, read_peak
 from results import STORED, change_json, make_result, write_results
 
 

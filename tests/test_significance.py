@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from comes.report.markdown import show_p
+from comes.report.experiment_page import show_p
 from comes.significance import Ranks, compare_paired, holm, rank_methods
 
 

@@ -9,8 +9,9 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import ndcg_score
 
+from comes import metrics as rankings
 from comes.errors import ComesError
-from comes.top_metrics import (
+from comes.metrics import (
     count_empty_rows,
     evaluate_top,
     label_propensity,
@@ -18,7 +19,6 @@ from comes.top_metrics import (
     precision_at_k,
     propensity_ndcg_at_k,
     propensity_precision_at_k,
-    rankings,
     top_labels,
 )
 

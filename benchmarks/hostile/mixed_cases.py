@@ -13,7 +13,7 @@ import pandas as pd
 
 from comes import load_model
 from comes.datasets import ReadOptions
-from comes.jobs import fit_model
+from comes.workflows.fit import fit_model
 from hostile.casework import Place, handled, refused, refused_commands, said
 from hostile.materials import ROWS, candidates, frame, joined, relevant, text_of
 

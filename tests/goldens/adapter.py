@@ -36,14 +36,15 @@ from comes.annotate import (
 )
 from comes.answers import LongAnswers
 from comes.datasets import open_shards
-from comes.experiment import Experiment, read_experiment, run_tasks, tasks_of
+from comes.experiment.config import Experiment, read_experiment, tasks_of
+from comes.experiment.results import read_results
+from comes.experiment.run import run_tasks
 from comes.flat_settings import from_flat
 from comes.generation import case_a, case_b, independent, simulate_answers
 from comes.label_metrics import measure_labels
 from comes.metrics import evaluate
 from comes.priors import estimate_answer_rates, estimate_flip_rate, estimate_transition
 from comes.report import list_means, write_report
-from comes.results import read_results
 from comes.selection import (
     check_constant_rate,
     choose_thresholds,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from comes.datasets import make_scenes
 from comes.images import load_model
-from comes.jobs import generate_candidates
+from comes.workflows.data import generate_candidates
 
 BENCH = """
 name = "long"

@@ -7,7 +7,7 @@ import pytest
 import fill
 from comes.datasets import open_dataset
 from comes.demo import write_tickets
-from comes.experiment.judging import risk_floor
+from comes.experiment.tasks import risk_floor
 from comes.metrics import METRICS
 from command_line import Run, command_runner
 from console_blocks import assert_same_outputs

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from local_clusters import STARTS, LocalCluster, killing
 
-from comes.experiment import Task, run_tasks
+from comes.experiment.run import run_tasks
+from comes.experiment.tasks import Task
 from small_experiments import read_numbers, small_tasks
 
 METHODS = [{"method": method} for method in ("bce", "comes-hl", "ccmn")]

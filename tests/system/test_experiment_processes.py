@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 
 from comes.cli import app
 from comes.errors import ComesError
-from comes.experiment import Task, run_task, run_tasks, running
+from comes.experiment import run as running
+from comes.experiment.run import run_tasks
+from comes.experiment.tasks import Task, run_task
 from results import skip_drawing
 from small_experiments import DATA, read_numbers, small_task, small_tasks
 

@@ -14,11 +14,10 @@ from comes.datasets import Dataset, ReadOptions, make_scenes
 from comes.errors import ComesWarning
 from comes.estimator.prepare import count_epochs
 from comes.generation import case_b, independent, simulate_answers
-from comes.jobs import choose_model, estimate_priors, fit_model
-from comes.jobs.answer_use import describe_use
-from comes.jobs.given_priors import read_given_priors
 from comes.methods import DEFAULT
 from comes.priors import ClassPriorEstimate
+from comes.workflows.fit import choose_model, describe_use, fit_model
+from comes.workflows.priors import estimate_priors, read_given_priors
 
 pytestmark = pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from comes.experiment.results import read_results, write_result
 from comes.report import write_report
-from comes.results import read_results, write_result
 from results import ERRORS, STORED, check_new_metric, make_results, read_folder, write_results
 
 

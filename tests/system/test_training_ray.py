@@ -11,7 +11,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from comes.datasets import make_scenes
-from comes.jobs import fit_model, generate_candidates
+from comes.workflows.data import generate_candidates
+from comes.workflows.fit import fit_model
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "guide" / "training.md"
 OWN_CLUSTER = {"RAY_ADDRESS": "local", "RAY_memory_monitor_refresh_ms": "0"}

@@ -1,6 +1,6 @@
 """The command line. Command NAME lives in ``NAME_command.py``, a group in ``NAME_commands.py``.
 
-A command declares its options, calls one job (`comes.jobs`), and prints what it returns.
+A command declares its options, calls one job (`comes.workflows`), and prints what it returns.
 """
 
 import io
@@ -11,25 +11,13 @@ from typing import Annotated, Any
 import typer
 
 import comes
-from comes.cli.advice import drop_foreign_options
-from comes.cli.annotate_commands import app as annotate
-from comes.cli.bench_command import bench
-from comes.cli.check_command import check
-from comes.cli.datasets_commands import app as datasets
-from comes.cli.demo_command import demo
-from comes.cli.doctor_command import doctor
-from comes.cli.evaluate_command import evaluate
-from comes.cli.export_command import export
-from comes.cli.features_command import features
-from comes.cli.fit_command import fit
-from comes.cli.generate_command import generate
-from comes.cli.greeting import greet
-from comes.cli.help_pages import GroupPage, use_help_pages
-from comes.cli.predict_command import predict
-from comes.cli.printing import print_warning
-from comes.cli.priors_command import priors
-from comes.cli.report_command import report
-from comes.cli.split_command import split
+from comes.cli.annotate import app as annotate
+from comes.cli.data import app as datasets
+from comes.cli.data import demo, doctor, features, generate, split
+from comes.cli.experiments import bench, report
+from comes.cli.model import check, evaluate, export, fit, predict, priors
+from comes.cli.options import GroupPage, use_help_pages
+from comes.cli.printing import drop_foreign_options, greet, print_warning
 from comes.errors import ComesError
 from comes.files import run_interruptible
 

@@ -1,16 +1,162 @@
-"""Options that several commands share, and how their text is read."""
+"""What shells offer for the values of options and arguments, without importing torch or pandas."""
 
+import functools
+import inspect
+from collections.abc import Callable
+from functools import partial
+from glob import escape, glob
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from comes.cli.completion_values import complete_data
-from comes.cli.help_pages import options_under
 from comes.errors import ComesError
 
-image_option = options_under("Images")
+if TYPE_CHECKING:
+    from comes.datasets import ReadOptions
+Completer = Callable[[str], list[str]]
+# The keys of comes.methods.METHODS, which takes long to import.
+METHOD_NAMES = (
+    *("comes-hl", "comes-rl", "bce", "ccmn", "gdf", "ctl", "mlcl"),
+    *("comes-hl-unbiased", "comrank", "likelihood"),
+)
 
+
+def offer(*values: str) -> Completer:
+    """Return what completes to one of these values."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [value for value in values if value.startswith(incomplete)]
+
+    return complete
+
+
+complete_method = offer(*METHOD_NAMES, "auto")
+complete_network = offer("mlp", "low_rank", "linear")
+complete_backbone = offer("resnet50", "timm:", "torchvision:")
+complete_device = offer("auto", "cpu", "cuda")
+
+
+def complete_data(incomplete: str) -> list[str]:
+    """Return the data sets by name that fit, and files; nothing lets the shell offer files."""
+    if not incomplete or "/" in incomplete:
+        return []
+    from comes.datasets import KNOWN
+
+    names = [
+        f"{known.name}:{split}" if split else known.name
+        for known in KNOWN.values()
+        for split in known.rows
+    ]
+    found = [name for name in names if name.startswith(incomplete)]
+    if not found:
+        return []
+    files = (path + "/" * Path(path).is_dir() for path in glob(f"{escape(incomplete)}*"))
+    return [*found, *sorted(files)]
+
+
+EXAMPLE = "Example: "
+OPTIONS, COMMANDS = "Options", "Commands"  # what has no heading of its own
+
+
+def options_under(heading: str) -> Any:
+    """Return `typer.Option` for options that help shows under a heading."""
+    return partial(typer.Option, rich_help_panel=heading)
+
+
+class HelpPage:
+    """What the pages of commands and groups share."""
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what a command does, then its examples, each on a line."""
+        paragraphs = inspect.cleandoc(getattr(self, "help", None) or "").split("\n\n")
+        for paragraph in paragraphs:
+            if not paragraph.startswith(EXAMPLE):
+                formatter.write_paragraph()
+                with formatter.indentation():
+                    formatter.write_text(paragraph)
+        examples = [p.removeprefix(EXAMPLE) for p in paragraphs if p.startswith(EXAMPLE)]
+        if examples:
+            with formatter.section("Examples" if len(examples) > 1 else "Example"):
+                for example in examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{' '.join(example.split())}\n")
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, those with a heading under it."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], OPTIONS: []}
+        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                is_option = parameter.param_type_name == "option"
+                heading = getattr(parameter, "rich_help_panel", None) or OPTIONS
+                sections.setdefault(heading if is_option else "Arguments", []).append(record)
+        write_sections(sections, formatter)
+
+
+class CommandPage(HelpPage, TyperCommand):
+    """The help of a command."""
+
+
+class GroupPage(HelpPage, TyperGroup):
+    """The help of a group, which lists its commands with the whole first sentence of each."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, then the commands under their headings."""
+        super().format_options(ctx, formatter)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            heading = getattr(command, "rich_help_panel", None) or COMMANDS
+            first = inspect.cleandoc(command.help or "").split("\n\n")[0]
+            sections.setdefault(heading, []).append((name, " ".join(first.split())))
+        write_sections(sections, formatter)
+
+
+def write_sections(sections: dict[str, list[tuple[str, str]]], formatter: Any) -> None:
+    """Write lists of names and meanings under their headings; one that is empty is left out."""
+    for heading, records in sections.items():
+        if records:
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def use_help_pages(*apps: typer.Typer) -> None:
+    """Let the commands of apps have such pages."""
+    for app in apps:
+        for command in app.registered_commands:
+            command.cls = CommandPage
+
+
+def takes_options(**groups: Callable[..., Any]) -> Callable[..., Callable[..., None]]:
+    """Add the parameters of functions to the options of a command.
+
+    ``@takes_options(reading=reading_options)`` adds every parameter of `reading_options` to the
+    command line; the command gets what the function returns as ``reading``.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command).parameters
+        shared = {name: inspect.signature(make).parameters for name, make in groups.items()}
+
+        @functools.wraps(command)
+        def with_options(**values: Any) -> None:
+            made = {
+                name: make(**{option: values.pop(option) for option in shared[name]})
+                for name, make in groups.items()
+            }
+            command(**values, **made)
+
+        parameters = [p for p in own.values() if p.name not in groups]
+        parameters += [p for options in shared.values() for p in options.values()]
+        by_keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+        with_options.__signature__ = inspect.Signature(by_keyword)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {p.name: p.annotation for p in by_keyword}
+        return with_options
+
+    return decorate
+
+
+image_option = options_under("Images")
 Data = Annotated[
     str,
     typer.Argument(
@@ -73,3 +219,112 @@ def parse_pairs(text: str | None, option: str) -> dict[str, str] | None:
         if words.count(word) > 1:
             raise ComesError(f"{option} should say once what {word!r} means; got {text!r}.")
     return {word: state.strip() for word, (_, _, state) in zip(words, pairs, strict=True)}
+
+
+option = options_under("Reading data")
+
+
+def reading_options(
+    labels: Annotated[
+        str | None,
+        option(
+            help="Label columns of a table: one per label (0/1, or no/yes/maybe/nothing), "
+            'separated by commas, wildcards allowed; or one of label names such as "apple;plate".'
+        ),
+    ] = None,
+    relevant: Annotated[
+        str | None, option(help="The same for the true labels, where the table has them.")
+    ] = None,
+    ignore: Annotated[
+        str | None, option(help="Columns that are neither label nor feature.")
+    ] = None,
+    text: Annotated[
+        str | None, option(help="Columns of a table that are texts, if not found to be.")
+    ] = None,
+    category: Annotated[
+        str | None, option(help="Columns of a table that are categories, such as codes.")
+    ] = None,
+    number: Annotated[
+        str | None, option(help="Columns of a table that are numbers; other cells are missing.")
+    ] = None,
+    date: Annotated[
+        str | None, option(help="Columns of a table that are dates; other cells are missing.")
+    ] = None,
+    item: Annotated[str | None, option(help="The column that names the items.")] = None,
+    long: Annotated[
+        str | None,
+        option(
+            help="The columns of a table of answers, if not item,label,answer; then those of the "
+            "person and the source."
+        ),
+    ] = None,
+    answers: Annotated[
+        str | None,
+        option(
+            help="What the words of answers mean, yes, no, maybe or 'not asked': "
+            "1=yes,0=no,'-1=not asked'."
+        ),
+    ] = None,
+    features: Annotated[
+        str | None,
+        option(help="A file of features with the same items, for a file of labels."),
+    ] = None,
+    images: Annotated[str | None, option(help="The folder or .zip of the images.")] = None,
+    skip_broken: Annotated[
+        bool, option("--skip-broken", help="Leave out images that cannot be read.")
+    ] = False,
+    candidates: Annotated[
+        bool, option("--candidates", help="The labels are candidates, not true labels.")
+    ] = False,
+    complementary: Annotated[
+        bool, option("--complementary", help="The labels mark what is surely irrelevant.")
+    ] = False,
+    positives: Annotated[
+        bool, option("--positives", help="The labels were ticked; others may be relevant.")
+    ] = False,
+    separator: Annotated[
+        str | None,
+        option(
+            help="What separates label names in a cell: ';', ',', '|', space, tab, list. Default: "
+            "found, if it is clear."
+        ),
+    ] = None,
+    label_names: Annotated[
+        str | None,
+        option(help="All labels, if a column of names may not show them all."),
+    ] = None,
+    difficult: Annotated[
+        str | None, option(help="VOC's difficult objects: irrelevant (default) or relevant.")
+    ] = None,
+    unannotated: Annotated[
+        str | None, option(help="COCO's images without annotation: drop (default) or keep.")
+    ] = None,
+) -> "ReadOptions":
+    """Return what the columns mean; the parameters are the options."""
+    from comes.datasets import ReadOptions
+
+    kinds = {"candidates": candidates, "complementary": complementary, "positives": positives}
+    given = [kind for kind, is_given in kinds.items() if is_given]
+    if len(given) > 1:
+        raise ComesError(f"labels are {' or '.join(given)}; got both options. Leave one out.")
+    checked: dict[str, Any] = {"difficult": difficult, "unannotated": unannotated}
+    if given:
+        checked["labels_are"] = given[0]
+    return ReadOptions(
+        labels=split_names(labels),
+        relevant=split_names(relevant),
+        ignore=split_names(ignore),
+        text=split_names(text),
+        category=split_names(category),
+        number=split_names(number),
+        date=split_names(date),
+        item=item,
+        long=split_names(long),
+        words=parse_pairs(answers, "--answers"),
+        features=features,
+        images=images,
+        skip_broken=skip_broken,
+        label_names=split_names(label_names),
+        separator=separator,
+        **checked,
+    )

@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import comes
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -96,3 +98,71 @@ def format_lines(values: Mapping[str, Any], separator: str = "\n") -> str:
 def print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning as one line; takes the place of `warnings.showwarning`."""
     print(f"Warning: {message}", file=sys.stderr)
+
+
+FIRST_STEPS = {
+    "Train on a file": "comes fit tickets.csv --labels 'is_*' -o model",
+    "Judge a model without true labels": "comes evaluate new.csv --labels 'is_*' --model model",
+    "Collect labels on a web page": "comes annotate init project --items photos/ "
+    "--classes classes.txt",
+    "Compare methods": "comes fit tickets.csv --labels 'is_*' --select method -o best",
+}
+WAY_ON = {
+    "comes demo": "see it learn; with --table tickets.csv, get a file to try",
+    "comes doctor": "see whether everything is in order here",
+    "comes --help": "every command; comes fit --help has the options of one",
+}
+
+
+def greet() -> None:
+    """Print the first steps, with colours on a terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    lines = [
+        Text.assemble(
+            (f"comes {comes.__version__}", "bold"),
+            " learns multi-label classifiers from labels that are not exact.",
+        ),
+    ]
+    for title, command in FIRST_STEPS.items():
+        lines += [Text(""), Text(title, "bold"), Text(f"  {command}", "cyan")]
+    lines.append(Text(""))
+    lines += [
+        Text.assemble((f"{command:14}", "cyan"), meaning) for command, meaning in WAY_ON.items()
+    ]
+    console = Console(highlight=False)
+    for line in lines:
+        console.print(line, soft_wrap=True)
+
+
+OPTION = re.compile(r"--[a-z][a-z-]*")
+BRACKETS = re.compile(r" ?\(([^()]*--[a-z][^()]*)\)")
+
+
+def drop_foreign_options(message: str, command: Any, arguments: Sequence[str]) -> str:
+    """Return a message without brackets that name an option which the command does not have.
+
+    Jobs serve several commands and notebooks, so their messages name all options that may help.
+    """
+    known = find_options(command, arguments)
+    if not known:
+        return message
+    return BRACKETS.sub(lambda found: _keep(found, known), message)
+
+
+def find_options(command: Any, arguments: Sequence[str]) -> set[str]:
+    """Return the options of the command that arguments name; none if they name no command."""
+    words = [word for word in arguments if not word.startswith("-")]
+    while hasattr(command, "commands"):
+        if words and words[0] in command.commands:
+            command = command.commands[words.pop(0)]
+        elif words and "show" in command.commands:  # comes datasets photos.csv
+            command = command.commands["show"]
+        else:
+            return set()
+    return {name for parameter in command.params for name in parameter.opts}
+
+
+def _keep(found: "re.Match[str]", known: set[str]) -> str:
+    return found[0] if set(OPTION.findall(found[1])) <= known else ""

@@ -1,0 +1,937 @@
+"""The one style of all plots: colours, markers, ink, and axes to draw on."""
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from comes.answers import Answers
+from comes.answers.convert import as_relevant
+from comes.errors import ComesError, listed
+from comes.files import replacing_file
+from comes.label_metrics import (
+    LABEL_METRICS,
+    LabelMetric,
+    LabelQuality,
+    bound_share,
+    list_qualities,
+)
+from comes.methods import METHODS, table_rank
+from comes.significance import Ranks, rank_methods
+
+# Of middle lightness, three times as light or as dark as the ground, and apart from each other
+# also without red or green; tests/test_plots_plot_style.py measures both.
+COLOURS = (
+    "#7d9998",
+    "#239cda",
+    "#c80d4b",
+    "#4b6795",
+    "#fd5758",
+    "#d55e00",
+    "#3f50ee",
+    "#3273dc",
+)
+MARKERS = "sv^DPoXd"
+# Of a few things that are no methods: first those that are farthest apart, also in grey.
+BLUE, ORANGE, GREY = "#3273dc", "#d55e00", "#7d9998"
+FEW = ((BLUE, "o"), (ORANGE, "D"), ("#4b6795", "s"), ("#c80d4b", "^"))
+INK = "#010203"  # stands for the colour of the text around a plot
+STYLE: Any = {
+    "svg.fonttype": "none",  # text stays text
+    "pdf.fonttype": 42,
+    "figure.facecolor": "#ffffff",
+    "axes.facecolor": "#ffffff",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.7,
+}
+LONGEST_NAME = 32  # of a label, in characters
+WIDTH = 6.0  # of a plot, in inches
+ROW, MARGINS = 0.22, 1.0  # height of a row of a plot by label, and of what surrounds them
+SMALL = 7.5  # size of letters in notes
+
+
+class Look:
+    """One colour and marker for every method, the same in all plots of a report.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        Names of methods; those of the paper have the same look everywhere.
+
+    Examples
+    --------
+    >>> look = Look(["bce", "mine"])
+    >>> look("mine")
+    {'color': '#3273dc', 'marker': 'd'}
+    """
+
+    def __init__(self, methods: Sequence[str]) -> None:
+        paper = sorted((m for m, f in METHODS.items() if f.paper_rank is not None), key=table_rank)
+        others = sorted(set(methods) - set(paper), key=table_rank)
+        self._place = {method: place for place, method in enumerate([*paper, *others])}
+
+    def __call__(self, method: str) -> dict[str, Any]:
+        """Return arguments of matplotlib's ``plot``."""
+        place = self._place[method]
+        marker = MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
+        return {"color": COLOURS[place % len(COLOURS)], "marker": marker}
+
+
+def escape_name(name: str) -> str:
+    r"""Return a name that matplotlib shows as it is: no mathematics, no hidden legend entry.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    shown : str
+
+    Examples
+    --------
+    >>> escape_name("$5"), escape_name("_hidden")
+    ('\\$5', ' _hidden')
+    """
+    name = name.replace("$", r"\$")
+    return f" {name}" if name.startswith("_") else name
+
+
+def shorten_name(name: str) -> str:
+    """Return a name of a label as a plot shows it: of a long one, its beginning and its end."""
+    flat = " ".join(name.split())
+    if len(flat) > LONGEST_NAME:
+        end = LONGEST_NAME // 3
+        flat = f"{flat[: LONGEST_NAME - end - 1]}…{flat[-end:]}"
+    return escape_name(flat)
+
+
+@contextmanager
+def drawing(axes: Axes | None, height: float, width: float = WIDTH) -> Iterator[Axes]:
+    """Give axes to draw on: the caller's as they are, or new ones in the style of the house."""
+    if axes is not None:
+        yield axes
+        return
+    with rc_context(STYLE):
+        yield Figure(figsize=(width, height), layout="constrained").add_subplot()
+
+
+def find_ink(axes: Axes) -> Any:
+    """Return the colour of the text of axes: that of all lines that stand for nothing else."""
+    return axes.xaxis.label.get_color()
+
+
+def check_most(most: int) -> int:
+    """Return how many labels get a row, or raise where that is none."""
+    if most < 1:
+        raise ComesError(f"most must be 1 or more, the labels that are drawn; got {most!r}.")
+    return most
+
+
+def height_of(n_rows: int) -> float:
+    """Return the height of a plot with so many labels, in inches."""
+    return MARGINS + ROW * n_rows
+
+
+def guide_eyes(axes: Axes) -> None:
+    """Draw faint lines down the plot, to read numbers by."""
+    axes.grid(axis="x", color=find_ink(axes), alpha=0.15, lw=0.6)
+    axes.set_axisbelow(True)
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Write the names of labels at the left, the first at the top."""
+    axes.set_yticks(range(len(names)), [shorten_name(name) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+
+
+def say_across(axes: Axes, text: str, n_shown: int, n_labels: int, which: str) -> None:
+    """Write what goes across and, where labels are left out, which are shown."""
+    left_out = f"\n{n_shown} of {n_labels} labels: {which}" if n_shown < n_labels else ""
+    axes.set_xlabel(text + left_out)
+
+
+def put_legend_above(axes: Axes, columns: int = 5) -> None:
+    """Write a legend above the plot, where it covers nothing: bars first, then marks."""
+    handles, labels = axes.get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda k: isinstance(handles[k], Line2D))
+    axes.legend(
+        [handles[k] for k in order],
+        [labels[k] for k in order],
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        ncols=columns,
+        borderaxespad=0.2,
+        handletextpad=0.5,
+        columnspacing=1.2,
+    )
+
+
+# What is not written, so that the same plot gives the same bytes.
+LEFT_OUT: dict[str, tuple[str, ...]] = {
+    ".svg": ("Date", "Creator", "Format", "Type"),
+    ".png": ("Software",),
+    ".pdf": ("CreationDate", "Creator", "Producer"),
+}
+DOTS_PER_INCH = 200
+
+
+def check_plot_name(path: str | Path) -> None:
+    """Raise unless a plot can be written under this name.
+
+    Parameters
+    ----------
+    path : path
+
+    Examples
+    --------
+    >>> check_plot_name("priors.txt")
+    Traceback (most recent call last):
+    comes.errors.ComesError: priors.txt should end in .png, .pdf or .svg; got .txt.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in LEFT_OUT:
+        raise ComesError(
+            f"{path.name} should end in .png, .pdf or .svg; got {path.suffix or 'no ending'}."
+        )
+
+
+def figure_of(axes: Axes) -> Figure:
+    """Return the figure that axes belong to.
+
+    Parameters
+    ----------
+    axes : Axes
+
+    Returns
+    -------
+    figure : Figure
+
+    Examples
+    --------
+    >>> figure = Figure()
+    >>> figure_of(figure.subfigures().add_subplot()) is figure
+    True
+    """
+    figure: Any = axes.figure
+    return figure if isinstance(figure, Figure) else figure.figure  # the whole of a part
+
+
+def save_plot(axes: Axes, path: str | Path, *, transparent: bool = False) -> Path:
+    """Write the figure that axes belong to, whole or not at all.
+
+    The ground is white, for print, and text stays text that can be searched and edited. The same
+    plot gives the same bytes.
+
+    Parameters
+    ----------
+    axes : Axes
+        As the functions of this room return them.
+    path : path
+        A .svg, .pdf or .png file.
+    transparent : bool
+        Leave out the ground, for slides and pages that have their own.
+
+    Returns
+    -------
+    path : Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from comes import Answers
+    >>> from comes.report import plot_answers
+    >>> axes = plot_answers(Answers(no=[[1, 0], [0, 1]], yes=[[0, 1], [0, 0]]))
+    >>> save_plot(axes, Path(tempfile.mkdtemp()) / "answers.svg").name
+    'answers.svg'
+    """
+    check_plot_name(path)
+    path = Path(path)
+    kind = path.suffix.lower()
+    with rc_context(STYLE | {"svg.hashsalt": "comes"}), replacing_file(path) as temporary:
+        figure_of(axes).savefig(
+            temporary,
+            format=kind[1:],
+            dpi=DOTS_PER_INCH,
+            transparent=transparent,
+            metadata=dict.fromkeys(LEFT_OUT[kind]),
+        )
+    return path
+
+
+def as_svg(plot: Axes | Figure, name: str) -> str:
+    """Return a plot as a part of a page: its ink is the colour of the text around it.
+
+    Parameters
+    ----------
+    plot : Axes or Figure
+        In the style of this room.
+    name : str
+        Unique in the page: the ids in the plot begin with it.
+
+    Returns
+    -------
+    svg : str
+
+    Examples
+    --------
+    >>> from comes import Answers
+    >>> from comes.report import plot_answers
+    >>> svg = as_svg(plot_answers(Answers(no=[[1]], label_names=["sky"])), "answers")
+    >>> svg.startswith("<svg"), "sky" in svg, "currentColor" in svg
+    (True, True, True)
+    """
+    figure = plot if isinstance(plot, Figure) else figure_of(plot)
+    buffer = io.StringIO()
+    with rc_context(STYLE | {"svg.hashsalt": name}):  # so that ids are the same in every run
+        nothing = dict.fromkeys(LEFT_OUT[".svg"])
+        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
+    svg = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', svg)  # each once in a page
+    svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
+    return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', 'role="img"', svg, count=1)
+
+
+# From left to right: what a label has, and last what it has not, so that the class prior lies
+# between them. The hatches tell them apart in grey.
+BARS: dict[str, dict[str, dict[str, Any]]] = {
+    "answers": {
+        "yes": {"facecolor": BLUE, "edgecolor": BLUE},
+        "maybe": {"facecolor": "none", "edgecolor": GREY, "hatch": "xxxxxx"},
+        "not asked": {"facecolor": "none", "edgecolor": GREY},
+        "no": {"facecolor": "none", "edgecolor": ORANGE, "hatch": "//////"},
+    },
+    "candidates": {
+        "still possible": {"facecolor": "none", "edgecolor": GREY},
+        "no": {"facecolor": "none", "edgecolor": ORANGE, "hatch": "//////"},
+    },
+    "positives": {
+        "ticked": {"facecolor": BLUE, "edgecolor": BLUE},
+        "not ticked": {"facecolor": "none", "edgecolor": GREY},
+    },
+}
+
+
+def plot_answers(
+    answers: Answers,
+    class_prior: Any = None,
+    *,
+    most: int = 40,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw what was said about every label: shares of rows with yes, maybe, nothing and no.
+
+    Class priors, if they are given, are marks in the same bars: how often the label is relevant
+    lies right of what was called so, and left of what was called irrelevant.
+
+    Parameters
+    ----------
+    answers : Answers of shape (n_samples, n_labels)
+        Of any kind: of candidates, what is excluded and what is still possible; of ticked labels,
+        what is ticked and what is not.
+    class_prior : array of shape (n_labels,), or as in `plot_class_priors`, optional
+        Drawn with its bounds, where there are any.
+    most : int
+        How many labels get a row; of more, those with the most answers.
+    axes : Axes, optional
+        By default those of a new figure, as high as the labels need.
+
+    Returns
+    -------
+    axes : Axes
+
+    Examples
+    --------
+    >>> answers = Answers(no=[[1, 0], [0, 1]], yes=[[0, 1], [0, 0]], label_names=["sea", "sky"])
+    >>> axes = plot_answers(answers, class_prior=[0.3, 0.6])
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['yes', 'maybe', 'not asked', 'no', 'class prior']
+    """
+    table = _count_shares(answers)
+    if class_prior is not None:
+        table = _add_priors(table, class_prior)
+    chosen = table["n_said"].sort_values(ascending=False, kind="stable").index[: check_most(most)]
+    first = next(iter(BARS[answers.kind]))
+    shown = table.loc[chosen].sort_values(
+        first if class_prior is None else "class_prior", ascending=False, kind="stable"
+    )
+    with drawing(axes, height_of(len(shown)) + 0.2) as axes:
+        left = np.zeros(len(shown))
+        rows = np.arange(len(shown))
+        for name, look in BARS[answers.kind].items():
+            share = shown[name].to_numpy()
+            axes.barh(rows, share, left=left, height=0.7, linewidth=0.7, label=name, **look)
+            left += share
+        if class_prior is not None:
+            _mark_priors(axes, shown)
+        name_rows(axes, list(shown["label"]))
+        axes.set_xlim(0, 1)
+        put_legend_above(axes)
+        across = f"share of {len(answers)} rows"
+        say_across(axes, across, len(shown), len(table), "those with the most answers")
+    return axes
+
+
+def _count_shares(answers: Answers) -> pd.DataFrame:
+    """Return the shares of rows in each state, a row per label, and how many have an answer."""
+    counts = answers.count()
+    table = pd.DataFrame({"label": counts["label"], "n_said": counts["asked"]})
+    n = max(len(answers), 1)
+    shares = {name: counts[name] / n for name in ("yes", "maybe", "no")}
+    silent = 1 - counts["asked"] / n
+    names = {"not asked": silent, "still possible": silent, "not ticked": silent}
+    found = shares | names | {"ticked": shares["yes"]}
+    return table.assign(**{name: found[name] for name in BARS[answers.kind]})
+
+
+def _add_priors(table: pd.DataFrame, class_prior: Any) -> pd.DataFrame:
+    """Return the table with class priors and their bounds, matched by name where names agree."""
+    priors = read_priors_of(class_prior)
+    if set(priors["label"]) == set(table["label"]):
+        priors = priors.set_index("label").loc[list(table["label"])].reset_index()
+    if len(priors) != len(table):
+        raise ComesError(
+            f"class_prior must have a number for each of {len(table)} labels; got {len(priors)}. "
+            "Pass the estimate that was made from these answers."
+        )
+    return table.join(priors[["class_prior", "lower", "upper"]])
+
+
+def _mark_priors(axes: Axes, table: pd.DataFrame) -> None:
+    """Draw class priors with their bounds over the bars."""
+    ink, rows = find_ink(axes), np.arange(len(table))
+    axes.hlines(rows, table["lower"], table["upper"], color=ink, lw=1.5, zorder=4)
+    axes.plot(table["class_prior"], rows, "D", color=ink, ms=5, label="class prior", zorder=5)
+
+
+LINES = ("-", ":", "-.", (0, (5, 1)))  # apart in grey, and from the dashes of the diagonal
+COLUMNS = ("predicted", "relevant", "low", "high")
+
+
+def plot_calibration(
+    found: Any,
+    relevant: npt.ArrayLike | None = None,
+    *,
+    n_bins: int = 10,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw how often pairs are relevant over how often they should be, with intervals.
+
+    Probabilities are right where the dashed line runs through the intervals.
+
+    Parameters
+    ----------
+    found : DataFrame, array (n_samples, n_labels), or mapping of str to these
+        What `comes.selection.check_reliability` makes of probabilities and answers, or
+        probabilities themselves, which need ``relevant``. Several are drawn by name.
+    relevant : bool array of shape (n_samples, n_labels), optional
+        The truth that probabilities are compared with; intervals of 95 % are Wilson's.
+    n_bins : int
+        Ranges of equal width that probabilities are put into.
+    axes : Axes, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    axes : Axes
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> eta = rng.random((500, 3))
+    >>> axes = plot_calibration(eta, rng.random((500, 3)) < eta)
+    >>> axes.get_xlabel(), axes.get_ylabel()
+    ('predicted probability', 'share of relevant pairs')
+    """
+    named = dict(found) if isinstance(found, Mapping) else {"": found}
+    tables = {name: _read_bins(one, relevant, n_bins) for name, one in named.items()}
+    if not tables:
+        raise ComesError("there is nothing to draw: found is empty. Give at least one reliability.")
+    with drawing(axes, 3.4, width=3.6) as axes:
+        axes.plot([0, 1], [0, 1], color=find_ink(axes), linewidth=0.8, linestyle="dashed")
+        for k, (name, bins) in enumerate(tables.items()):
+            colour, marker = FEW[k % len(FEW)]
+            known = bins.dropna(subset=["low", "high"])
+            axes.vlines(known["predicted"], known["low"], known["high"], color=colour, lw=1.5)
+            look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4}
+            look["linestyle"] = LINES[k % len(LINES)]
+            axes.plot(bins["predicted"], bins["relevant"], label=escape_name(name), **look)
+        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+        axes.set_xlabel("predicted probability")
+        axes.set_ylabel("share of relevant pairs")
+        if isinstance(found, Mapping):
+            axes.legend(loc="upper left")
+    return axes
+
+
+def _read_bins(found: Any, relevant: npt.ArrayLike | None, n_bins: int) -> pd.DataFrame:
+    """Return a row for every range of probabilities in which something is known."""
+    if isinstance(found, pd.DataFrame) and set(COLUMNS) <= set(found.columns):
+        return found.dropna(subset="relevant")
+    if relevant is None:
+        raise ComesError(
+            "probabilities are compared with relevant=, the truth, which was not given. Give it, "
+            "or pass what comes.selection.check_reliability makes of answers."
+        )
+    return _count_bins(np.asarray(found, dtype=np.float64), as_relevant(relevant), n_bins)
+
+
+def _count_bins(
+    probabilities: npt.NDArray[np.float64], relevant: npt.NDArray[np.bool_], n_bins: int
+) -> pd.DataFrame:
+    """Return mean probabilities and shares of relevant pairs, by range of probabilities."""
+    inside = (probabilities >= 0) & (probabilities <= 1)
+    if probabilities.shape != relevant.shape or not inside.all():
+        raise ComesError(
+            "probabilities must lie in [0, 1] and have the shape of the relevant labels, "
+            f"{relevant.shape}; got {probabilities.shape}. Pass what predict_proba returns."
+        )
+    place = np.minimum((probabilities * n_bins).astype(int), n_bins - 1).ravel()
+    n_pairs = np.bincount(place, minlength=n_bins)
+    full = n_pairs > 0
+    total = np.bincount(place, weights=probabilities.ravel(), minlength=n_bins)[full]
+    hits = np.bincount(place, weights=relevant.ravel(), minlength=n_bins)[full]
+    share = bound_share(hits, n_pairs[full])
+    numbers = (total / n_pairs[full], *share)
+    return pd.DataFrame(dict(zip(COLUMNS, numbers, strict=True)))
+
+
+HOLLOW: dict[str, Any] = {"marker": "D", "ms": 5, "mfc": "none", "mew": 1.2, "ls": "", "zorder": 4}
+TWO_SIDED = 1.96  # standard errors on either side of an estimate: 95 %
+
+
+def plot_class_priors(
+    estimate: Any,
+    true_prior: npt.ArrayLike | None = None,
+    *,
+    label_names: Sequence[str] | None = None,
+    most: int = 40,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw estimated class priors with their bounds, beside the true ones where they are known.
+
+    Labels are rows, the most frequent first. Of more than ``most`` labels those with the widest
+    bounds are drawn; where the truth is known, all of them without their names, over the truth.
+
+    Parameters
+    ----------
+    estimate : ClassPriorEstimate, RatesEstimate, DataFrame or fitted classifier
+        What `comes.priors.estimate_class_prior` or `comes.priors.estimate_answer_rates` returns,
+        the table that `comes.priors.prior_table` makes, or a classifier with ``class_prior_``.
+        Where only a standard error is known, the bounds are those of 95 %.
+    true_prior : array of shape (n_labels,), optional
+        By default the column ``true_prior`` of a table that has it.
+    label_names : sequence of n_labels str, optional
+        By default those of the table or classifier, or the numbers of the labels.
+    most : int
+        How many labels get a row.
+    axes : Axes, optional
+        By default those of a new figure, as high as the labels need.
+
+    Returns
+    -------
+    axes : Axes
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"label": ["sky"], "class_prior": [0.2], "lower": 0.1, "upper": 0.3})
+    >>> axes = plot_class_priors(table, true_prior=[0.25])
+    >>> axes.get_xlabel()
+    'class prior, with bounds'
+    """
+    table = read_priors_of(estimate, label_names)
+    if true_prior is not None:
+        truth = np.asarray(true_prior, dtype=np.float64)
+        if truth.shape != (len(table),):
+            raise ComesError(
+                f"true_prior must have a number for each of {len(table)} labels; got shape "
+                f"{truth.shape}. Pass what comes.priors.count_class_prior returns."
+            )
+        table["true_prior"] = truth
+    if len(table) > check_most(most) and "true_prior" in table:
+        return _draw_over_truth(table, axes)
+    width = (table["upper"] - table["lower"]).fillna(np.inf)
+    shown = table.loc[width.sort_values(ascending=False, kind="stable").index[:most]]
+    shown = shown.sort_values("class_prior", ascending=False, kind="stable")
+    with drawing(axes, height_of(len(shown))) as axes:
+        guide_eyes(axes)
+        rows = np.arange(len(shown))
+        axes.hlines(rows, shown["lower"], shown["upper"], color=BLUE, lw=1.5)
+        axes.plot(shown["class_prior"], rows, "o", color=BLUE, ms=4.5, label="estimated", zorder=3)
+        if "true_prior" in shown:
+            axes.plot(shown["true_prior"], rows, **HOLLOW, color=ORANGE, label="true")
+            put_legend_above(axes)
+        name_rows(axes, list(shown["label"]))
+        axes.set_xlim(-0.02, 1.02)
+        which = "those with the widest bounds"
+        say_across(axes, "class prior, with bounds", len(shown), len(table), which)
+    return axes
+
+
+def read_priors_of(estimate: Any, label_names: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return label, class_prior, lower and upper, and true_prior of a table that has it."""
+    if isinstance(estimate, pd.DataFrame):
+        columns = ["label", "class_prior", "lower", "upper"]
+        columns += ["true_prior"] if "true_prior" in estimate else []
+        table = estimate.reindex(columns=columns).reset_index(drop=True)
+    else:
+        table = pd.DataFrame(_read_bounds(estimate))
+        own = getattr(estimate, "label_names_", None)
+        table.insert(0, "label", [str(k) for k in range(len(table))] if own is None else own)
+    if label_names is not None and len(label_names) != len(table):
+        raise ComesError(
+            f"label_names must name each of {len(table)} labels; got {len(label_names)} names."
+        )
+    return table if label_names is None else table.assign(label=list(label_names))
+
+
+def _read_bounds(estimate: Any) -> dict[str, npt.NDArray[np.float64]]:
+    """Return class priors and their bounds, NaN where nothing is known of them."""
+    ending = "_" if hasattr(estimate, "class_prior_") else ""
+    given = getattr(estimate, f"class_prior{ending}", estimate)
+    if given is None:
+        raise ComesError(
+            "the classifier has no class prior (class_prior_ is None): its method needs none. Pass "
+            "what comes.priors.estimate_class_prior returns."
+        )
+    prior = np.asarray(given, dtype=np.float64)
+    if hasattr(estimate, "lower") and hasattr(estimate, "upper"):
+        return {"class_prior": prior, "lower": estimate.lower, "upper": estimate.upper}
+    error = getattr(estimate, f"class_prior_error{ending}", None)
+    margin = TWO_SIDED * np.asarray(np.nan if error is None else error, dtype=np.float64)
+    lower, upper = np.clip(prior - margin, 0, 1), np.clip(prior + margin, 0, 1)
+    return {"class_prior": prior, "lower": lower, "upper": upper}
+
+
+def _draw_over_truth(table: pd.DataFrame, axes: Axes | None) -> Axes:
+    """Draw the estimates of many labels over the truth, without names."""
+    with drawing(axes, 4.5, width=4.5) as axes:
+        axes.plot([0, 1], [0, 1], color=find_ink(axes), lw=0.8, ls="dashed")
+        ends = table["lower"], table["upper"]
+        axes.vlines(table["true_prior"], *ends, color=BLUE, lw=0.8, alpha=0.4)
+        axes.plot(table["true_prior"], table["class_prior"], "o", color=BLUE, ms=3.5)
+        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+        axes.set_xlabel("true class prior")
+        axes.set_ylabel("estimated class prior, with bounds")
+    return axes
+
+
+APART = 0.3  # between the dots of several sources in one row
+MISSING = LabelMetric(reason="not known")
+
+
+def plot_label_quality(
+    quality: Any,
+    *,
+    metric: str = "f1",
+    label_names: Sequence[str] | None = None,
+    most: int = 40,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw a metric of every label as a dot with its interval, the worst label first.
+
+    Parameters
+    ----------
+    quality : list of LabelQuality, DataFrame, estimated metrics, or mapping of str to these
+        ``by_label`` of what `comes.workflows.judge_model` returns, a table of
+        `comes.label_metrics.measure_labels`, or what `comes.selection.estimate_metrics` finds
+        without the truth. Several, such as the truth and an estimate, are drawn by name.
+    metric : {"precision", "recall", "f1", "auc", "average_precision"}
+    label_names : sequence of n_labels str, optional
+        Of tables; by default the numbers of the labels.
+    most : int
+        How many labels are drawn; of more, the worst.
+    axes : Axes, optional
+        By default those of a new figure, as high as the labels need.
+
+    Returns
+    -------
+    axes : Axes
+        Where a metric cannot be estimated, the row says why.
+
+    Examples
+    --------
+    >>> from comes.label_metrics import measure_labels
+    >>> table = measure_labels([[2.0, -1.0], [1.0, -2.0]], [[1, 0], [1, 1]])
+    >>> axes = plot_label_quality(table, metric="recall", label_names=["sky", "sea"])
+    >>> [tick.get_text() for tick in axes.get_yticklabels()]
+    ['sea', 'sky']
+    """
+    if metric not in LABEL_METRICS:
+        raise ComesError(f"metric must be one of {listed(list(LABEL_METRICS))}; got {metric!r}.")
+    named = dict(quality) if isinstance(quality, Mapping) else {"": quality}
+    sources = {name: _read_metric(one, metric, label_names) for name, one in named.items()}
+    labels = list(dict.fromkeys(label for found in sources.values() for label in found))
+    if not labels:
+        raise ComesError("there is nothing to draw: no label is given. Judge a model first.")
+    worst = sorted(labels, key=lambda label: _order(label, sources))
+    shown = worst[: check_most(most)]
+    with drawing(axes, height_of(len(shown)) + 0.2 * (len(sources) > 1)) as axes:
+        guide_eyes(axes)
+        for k, (name, found) in enumerate(sources.items()):
+            offset = APART * (k - (len(sources) - 1) / 2)
+            own = [found.get(label, MISSING) for label in shown]
+            _draw_source(axes, own, escape_name(name), FEW[k % len(FEW)], offset)
+        for row, label in enumerate(shown):
+            _say_missing(axes, row, [found.get(label, MISSING) for found in sources.values()])
+        name_rows(axes, shown)
+        low, high = axes.get_xlim()
+        axes.set_xlim(min(-0.02, low), max(1.02, high))
+        across = f"{LABEL_METRICS[metric]}, with intervals"
+        say_across(axes, across, len(shown), len(labels), "the worst")
+        if isinstance(quality, Mapping):
+            put_legend_above(axes)
+    return axes
+
+
+def _read_metric(
+    quality: Any, metric: str, label_names: Sequence[str] | None
+) -> dict[str, LabelMetric]:
+    """Return a metric by label, from whatever it was found by."""
+    table = getattr(quality, "per_label", quality)
+    if isinstance(table, pd.DataFrame):
+        names = [str(k) for k in range(len(table))] if label_names is None else list(label_names)
+        if len(names) != len(table):
+            raise ComesError(
+                f"label_names must name each of {len(table)} labels; got {len(names)} names."
+            )
+        quality = list_qualities(table, names, {})
+    wrong = [one for one in quality if not isinstance(one, LabelQuality)]
+    if wrong:
+        raise ComesError(
+            "quality must be a list of LabelQuality or a table with a row per label; got a "
+            f"{type(wrong[0]).__name__}. Pass what comes.label_metrics.measure_labels returns."
+        )
+    lacking = [one for one in quality if metric not in one.metrics]
+    if lacking:
+        raise ComesError(
+            f"the quality of {lacking[0].label!r} has no {metric}; it has "
+            f"{listed(list(lacking[0].metrics))}. Choose one of them."
+        )
+    return {one.label: one.metrics[metric] for one in quality}
+
+
+def _order(label: str, sources: Mapping[str, Mapping[str, LabelMetric]]) -> tuple[bool, float, str]:
+    """Return what labels are sorted by: the first source that knows the label."""
+    values = [found[label].value for found in sources.values() if label in found]
+    known = [value for value in values if value is not None and np.isfinite(value)]
+    return not known, known[0] if known else 0.0, label
+
+
+def _draw_source(
+    axes: Axes,
+    metrics: Sequence[LabelMetric],
+    name: str,
+    look: tuple[str, str],
+    offset: float,
+) -> None:
+    """Draw dots and intervals from one source; what has no interval is a dot alone."""
+    colour, marker = look
+    rows = np.arange(len(metrics)) + offset
+    numbers = [(one.value, one.low, one.high) for one in metrics]
+    value, low, high = np.array(numbers, dtype=np.float64).T  # None is NaN
+    axes.hlines(rows, low, high, color=colour, lw=1.5)
+    axes.plot(value, rows, marker, color=colour, ms=4.5, label=name, zorder=3)
+
+
+def _say_missing(axes: Axes, row: int, metrics: Sequence[LabelMetric]) -> None:
+    """Write why nothing is known of a label."""
+    if all(one.value is None for one in metrics):
+        reason = next((one.reason for one in metrics if one.reason), "not known")
+        axes.text(0.0, row, escape_name(reason), va="center", fontsize=SMALL, style="italic")
+
+
+def plot_critical_difference(
+    scores: pd.DataFrame | Ranks,
+    *,
+    higher_is_better: bool = True,
+    look: Look | None = None,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw mean ranks beside the names; a bar joins methods within the critical difference.
+
+    Methods that one bar joins cannot be told apart by Nemenyi's test at the level 0.05.
+
+    Parameters
+    ----------
+    scores : DataFrame of shape (n_sets, n_methods), or Ranks
+        A metric of every method (columns) on every data set (rows); data sets that miss a method
+        are left out. Or what `comes.significance.rank_methods` made of it.
+    higher_is_better : bool
+        Of the metric; not used where ranks are given.
+    look : Look, optional
+        Colours and markers of the methods.
+    axes : Axes, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    axes : Axes
+
+    References
+    ----------
+    Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006.
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"bce": [0.7, 0.6, 0.8], "mine": [0.8, 0.7, 0.9]})
+    >>> axes = plot_critical_difference(scores)
+    >>> [tick.get_text() for tick in axes.get_yticklabels()]
+    ['mine  1.00', 'bce  2.00']
+    """
+    ranks = scores if isinstance(scores, Ranks) else _rank(scores, higher_is_better)
+    look = look or Look(ranks.methods)
+    k, bars, gap = len(ranks.methods), ranks.alike(), ranks.critical_difference
+    with drawing(axes, 0.9 + 0.22 * k + 0.14 * len(bars), width=4.2) as axes:
+        ink = find_ink(axes)
+        for place, (method, rank) in enumerate(zip(ranks.methods, ranks.mean_rank, strict=True)):
+            axes.plot([1, rank], [-place, -place], color=ink, lw=0.5)
+            axes.plot([rank], [-place], **look(method) | {"ms": 6, "linestyle": ""}, zorder=3)
+        for bar, (first, last) in enumerate(bars):
+            ends = [ranks.mean_rank[first] - 0.04, ranks.mean_rank[last] + 0.04]
+            axes.plot(ends, [-k - 0.6 * bar] * 2, color=ink, lw=3, solid_capstyle="butt")
+        axes.plot([1, 1 + gap], [1.2, 1.2], color=ink, lw=1.5, marker="|", ms=7)
+        axes.text(1, 1.5, f"critical difference {gap:.2f}", va="bottom")
+        axes.set_xlim(0.8, max(k + 0.2, 1.2 + gap))
+        axes.set_ylim(-k - 0.6 * len(bars), 2.9)
+        _name_ranks(axes, ranks)
+    return axes
+
+
+def _rank(scores: pd.DataFrame, higher_is_better: bool) -> Ranks:
+    """Return the ranks of the methods of a table, or raise where there is nothing to rank."""
+    ranks = rank_methods(
+        [str(name) for name in scores.columns],
+        scores.to_numpy(float).T,
+        higher_is_better=higher_is_better,
+    )
+    if ranks is None:
+        n_sets, n_methods = scores.shape
+        n_full = int(scores.notna().all(axis=1).sum())
+        raise ComesError(
+            "scores must have two methods (columns) or more, with numbers on two data sets (rows) "
+            f"or more; got {n_methods} methods, and {n_full} of {n_sets} data sets with all of "
+            "them. Add results, or leave out methods that miss many."
+        )
+    return ranks
+
+
+def _name_ranks(axes: Axes, ranks: Ranks) -> None:
+    """Write the methods at the left with their mean ranks, and an axis of ranks above."""
+    k = len(ranks.methods)
+    pairs = zip(ranks.methods, ranks.mean_rank, strict=True)
+    names = [f"{escape_name(method)}  {rank:.2f}" for method, rank in pairs]
+    axes.set_yticks([-place for place in range(k)], names)
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_ticks_position("top")
+    axes.set_xticks(range(1, k + 1))
+    axes.spines["top"].set_visible(True)
+    axes.spines["top"].set_bounds(1, k)
+    for side in ("left", "bottom", "right"):
+        axes.spines[side].set_visible(False)
+
+
+ONE: dict[str, Any] = {"color": BLUE, "marker": "o"}
+
+
+def plot_risks(
+    trained: Any,
+    *,
+    relative: bool = False,
+    look: Look | None = None,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw the risk of every epoch, and dashed that of rows that were held out.
+
+    A ring marks the epoch whose weights were kept.
+
+    Parameters
+    ----------
+    trained : fitted classifier, History, or mapping of str to these
+        Several trainings are drawn by name.
+    relative : bool
+        Divide each curve by its first value: risks of different methods have different scales.
+    look : Look, optional
+        Colours and markers of the names.
+    axes : Axes, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    axes : Axes
+
+    Examples
+    --------
+    >>> from comes.training import History
+    >>> history = History(risk=[0.7, 0.5, 0.4], validation=[0.7, 0.6, 0.65], best_epoch=2)
+    >>> axes = plot_risks(history)
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['training', 'held-out rows', 'kept']
+    """
+    is_named = isinstance(trained, Mapping)
+    named = dict(trained) if is_named else {"": trained}
+    histories = {name: getattr(one, "history_", one) for name, one in named.items()}
+    if not any(history.risk for history in histories.values()):
+        raise ComesError("there is nothing to draw: no epoch was trained. Fit a classifier first.")
+    look = look or Look(list(histories))
+    with drawing(axes, 2.8, width=4.8) as axes:
+        for name, history in histories.items():
+            own = (look(name) if is_named else ONE) | {"ms": 4, "lw": 1.2}
+            shown = escape_name(name) if is_named else ""
+            _draw_curve(axes, history.risk, shown or "training", own, relative)
+            if len(history.validation):
+                held = own | {"ls": "--", "mfc": "none"}
+                label = f"{shown}, held-out rows" if shown else "held-out rows"
+                _draw_curve(axes, history.validation, label, held, relative)
+                _ring_best(axes, history, own, relative)
+        axes.set_xlabel("epoch")
+        axes.set_ylabel("risk / risk of epoch 1" if relative else "risk")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if is_named or axes.get_legend_handles_labels()[1][1:]:
+            axes.legend()
+    return axes
+
+
+def _draw_curve(
+    axes: Axes, values: Any, label: str, look: Mapping[str, Any], relative: bool
+) -> None:
+    """Draw a number of every epoch, as it is or over the first."""
+    numbers = np.asarray(values, dtype=np.float64)
+    scale = (abs(numbers[0]) or 1.0) if relative and len(numbers) else 1.0
+    epochs = np.arange(1, len(numbers) + 1)
+    every = max(1, len(numbers) // 6)
+    axes.plot(epochs, numbers / scale, label=label, markevery=every, **look)
+
+
+def _ring_best(axes: Axes, history: Any, look: Mapping[str, Any], relative: bool) -> None:
+    """Mark the epoch whose weights were kept, on the curve that decided it."""
+    if history.best_epoch is None:
+        return
+    scores = history.validation
+    scale = (abs(scores[0]) or 1.0) if relative else 1.0
+    ring: dict[str, Any] = {"marker": "o", "ms": 9, "mfc": "none", "ls": "", "color": look["color"]}
+    known = axes.get_legend_handles_labels()[1]
+    label = None if "kept" in known else "kept"
+    axes.plot([history.best_epoch], [scores[history.best_epoch - 1] / scale], label=label, **ring)
