@@ -27,7 +27,7 @@ print(everything)
 # %%
 # Most pairs were never asked about. Diamonds are the true class priors, which are known for drawn
 # scenes: digits are in about a quarter of them, so most sure answers are "no".
-from comes.report.plots import plot_answers, plot_label_quality, save_plot
+from comes.report import plot_answers, plot_label_quality, save_plot
 
 axes = plot_answers(everything, train.relevant.mean(axis=0))
 save_plot(axes, folder / "what-was-asked.svg")

@@ -36,7 +36,7 @@ print("exclude rate:", estimate.exclude_rate.round(2))
 # side, and the truth.
 import pandas as pd
 
-from comes.report.plots import plot_class_priors, save_plot
+from comes.report import plot_class_priors, save_plot
 
 
 def plot_with_errors(found):

@@ -89,7 +89,7 @@ for k in np.argsort(-model.class_prior_):
 # Answers about the test comments, drawn as for training, judge the model. The AUC of a label is
 # counted among rows with a "yes" and rows with a "no", so it needs no class prior. Labels with few
 # "yes" have wide intervals or none: ask more about those.
-from comes.report.plots import plot_label_quality, save_plot
+from comes.report import plot_label_quality, save_plot
 from comes.selection import estimate_metrics
 
 again = simulate_answers(truth, asked_rate=0.5, no_rate=0.8, yes_rate=0.8, seed=1)

@@ -84,7 +84,7 @@ print("crossed out, if wrong:", model.no_rate_.round(2))
 # %%
 # Hatched is what was crossed out. The diamond is the estimate of how often the topic is right: all
 # that is open to the right of it are candidates that are wrong.
-from comes.report.plots import plot_answers, save_plot
+from comes.report import plot_answers, save_plot
 
 axes = plot_answers(data.answers, model)
 save_plot(axes, folder / "what-was-said-and-estimated.svg")

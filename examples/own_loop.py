@@ -82,7 +82,7 @@ for name, (model, _) in trained.items():
 # at 0 they are wrong for half of all pairs. The scores of the other two are those of digits.
 #
 # Risks of different methods have different scales, so the curves are divided by their first value.
-from comes.report.plots import plot_risks, save_plot
+from comes.report import plot_risks, save_plot
 
 axes = plot_risks({name: history for name, (_, history) in trained.items()}, relative=True)
 save_plot(axes, folder / "risks-while-training.svg")

@@ -93,7 +93,7 @@ answers = collect_answers(project).answers
 project.engine.dispose()
 
 # %%
-from comes.report.plots import plot_answers, save_plot
+from comes.report import plot_answers, save_plot
 
 axes = plot_answers(answers, truth.relevant.mean(axis=0))
 save_plot(axes, folder / "what-the-team-said.svg")

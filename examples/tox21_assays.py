@@ -20,7 +20,7 @@ from sklearn.model_selection import train_test_split
 from comes import Answers, CandidateClassifier
 from comes.datasets import open_dataset
 from comes.errors import ComesError, ComesWarning
-from comes.report.plots import plot_answers, plot_label_quality, save_plot
+from comes.report import plot_answers, plot_label_quality, save_plot
 
 folder = Path(tempfile.mkdtemp(prefix="comes-"))
 try:

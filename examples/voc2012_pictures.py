@@ -64,7 +64,7 @@ probabilities = model.squash_scores(scores)
 # The area under the precision-recall curve of each class, on photos that it has not seen, beside
 # the share of photos that show the class: what a ranking by chance would have.
 from comes.label_metrics import measure_labels
-from comes.report.plots import plot_label_quality, save_plot
+from comes.report import plot_label_quality, save_plot
 
 quality = measure_labels(scores, truth)
 for name, precision, share in zip(
