@@ -1,14 +1,26 @@
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn import metrics as sk
+from sklearn.metrics import ndcg_score
 
 from comes import metrics
 from comes.errors import ComesError
-from comes.metrics import METRICS, count_degenerate, evaluate
+from comes.metrics import (
+    METRICS,
+    count_degenerate,
+    count_empty_rows,
+    evaluate,
+    evaluate_top,
+    ndcg_at_k,
+    precision_at_k,
+    top_labels,
+)
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.normal(size=(50, 6))
@@ -165,3 +177,165 @@ def test_frames_are_not_paired_by_position() -> None:
     for other in (frame.iloc[::-1], frame.set_axis(range(50, 100)), frame[frame.columns[::-1]]):
         with pytest.raises(ComesError, match="scores and relevant must have"):
             evaluate(other, truth)
+
+
+# The best k labels of a row: P@k and nDCG@k.
+
+TOP_RNG = np.random.default_rng(0)
+N, Q = 40, 7
+TOP_SCORES = TOP_RNG.normal(size=(N, Q))
+TOP_RELEVANT = TOP_RNG.random((N, Q)) < [0.7, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05]
+TOP_RELEVANT[:4], TOP_RELEVANT[4] = False, True  # four rows without a relevant label, one with all
+KS = (1, 3, 5, Q, Q + 2)
+FORMS = [np.asarray, sparse.csr_array, sparse.csc_matrix]
+FORM_NAMES = ["dense", "csr", "csc"]
+
+
+def ranked(row: int) -> list[int]:
+    """Return the labels of a row, the best first, ties by column."""
+    return sorted(range(Q), key=lambda label: (-TOP_SCORES[row, label], label))
+
+
+def discount(rank: int) -> float:
+    return 1 / math.log2(rank + 1)  # of ranks from 1
+
+
+def mean_precision(k: int) -> float:
+    total = 0.0
+    for row in range(N):
+        total += sum(1 for label in ranked(row)[:k] if TOP_RELEVANT[row, label]) / k
+    return total / N
+
+
+def mean_ndcg(k: int) -> float:
+    total = 0.0
+    for row in range(N):
+        gain = 0.0
+        for rank, label in enumerate(ranked(row)[:k], start=1):
+            gain += discount(rank) * bool(TOP_RELEVANT[row, label])
+        most = min(k, int(TOP_RELEVANT[row].sum()))
+        total += gain / sum(discount(r + 1) for r in range(most)) if most else 0.0
+    return total / N
+
+
+@pytest.mark.parametrize("form", FORMS, ids=FORM_NAMES)
+def test_the_metrics_are_their_formulas_written_as_loops(form: Callable[..., object]) -> None:
+    relevant = form(TOP_RELEVANT.astype(np.int8))
+    for k in KS:
+        expected = {
+            f"precision@{k}": mean_precision(k),
+            f"ndcg@{k}": mean_ndcg(k),
+        }
+        assert evaluate_top(TOP_SCORES, relevant, [k]) == pytest.approx(expected)
+        one_by_one = [
+            precision_at_k(TOP_SCORES, relevant, k),
+            ndcg_at_k(TOP_SCORES, relevant, k),
+        ]
+        assert one_by_one == pytest.approx(list(expected.values())), k
+
+
+def test_several_k_at_once_are_each_alone() -> None:
+    found = evaluate_top(TOP_SCORES, TOP_RELEVANT, KS)
+    assert len(found) == 2 * len(KS)
+    for k in KS:
+        alone = evaluate_top(TOP_SCORES, TOP_RELEVANT, [k])
+        assert {name: found[name] for name in alone} == alone
+    assert list(evaluate_top(TOP_SCORES, TOP_RELEVANT, [2])) == ["precision@2", "ndcg@2"]
+
+
+def test_gains_without_ties_are_those_of_scikit_learn() -> None:
+    for k in (1, 3, Q, Q + 2):
+        assert ndcg_at_k(TOP_SCORES, TOP_RELEVANT, k) == pytest.approx(
+            ndcg_score(TOP_RELEVANT, TOP_SCORES, k=k)
+        )
+
+
+def test_the_best_labels_say_as_much_as_the_scores() -> None:
+    top = top_labels(TOP_SCORES, 5)
+    for k in (1, 3, 5):
+        assert evaluate_top(top, TOP_RELEVANT, [k]) == evaluate_top(TOP_SCORES, TOP_RELEVANT, [k])
+    assert precision_at_k(top.astype(np.int32), TOP_RELEVANT, 5) == precision_at_k(
+        top, TOP_RELEVANT, 5
+    )
+
+
+def test_ties_are_broken_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    tied = np.random.default_rng(1).integers(0, 3, size=(N, Q)).astype(np.float32)
+    for at_once in (1, 3 * Q, 2**24):
+        monkeypatch.setattr(metrics, "SCORES_AT_ONCE", at_once)
+        for k in range(1, Q + 1):
+            expected = np.argsort(-tied, axis=1, kind="stable")[:, :k]
+            np.testing.assert_array_equal(top_labels(tied, k), expected)
+    assert precision_at_k(np.zeros((1, 3)), [[0, 1, 1]], 1) == 0
+    assert precision_at_k(np.zeros((1, 3)), [[1, 0, 0]], 1) == 1
+
+
+def test_rows_without_a_relevant_label_count_0() -> None:
+    k, empty = 3, ~TOP_RELEVANT.any(axis=1)
+    assert count_empty_rows(TOP_RELEVANT) == empty.sum() >= 4
+    assert count_empty_rows(sparse.csr_array(TOP_RELEVANT)) == empty.sum()
+    for metric in (precision_at_k, ndcg_at_k):
+        others = metric(TOP_SCORES[~empty], TOP_RELEVANT[~empty], k)
+        assert metric(TOP_SCORES, TOP_RELEVANT, k) == pytest.approx(others * (~empty).mean())
+
+
+def test_where_nothing_is_relevant_nothing_can_be_reached() -> None:
+    nothing = sparse.csr_array((N, Q), dtype=bool)
+    found = evaluate_top(TOP_SCORES, nothing, [2])
+    assert (found["precision@2"], found["ndcg@2"]) == (0, 0)
+    assert count_empty_rows(nothing) == N
+
+
+def test_one_label_and_more_k_than_labels() -> None:
+    scores, relevant = np.array([[0.3], [0.1]]), np.array([[1], [0]])
+    assert precision_at_k(scores, relevant, 1) == 0.5
+    assert precision_at_k(scores, relevant, 4) == 0.125  # of four places, three stay empty
+    assert ndcg_at_k(scores, relevant, 1) == ndcg_at_k(scores, relevant, 4) == 0.5
+    assert top_labels(scores, 4).shape == (2, 1)
+
+
+def test_stored_zeros_and_columns_out_of_order_are_read_as_they_are_meant() -> None:
+    untidy = sparse.csr_array(
+        (np.array([1, 0, 1]), np.array([2, 1, 0]), np.array([0, 3])), shape=(1, 3)
+    )
+    for k in (1, 2, 3):
+        assert ndcg_at_k([[1, 0, 2]], untidy, k) == ndcg_at_k([[1, 0, 2]], [[1, 0, 1]], k)
+    assert untidy.nnz == 3 and untidy.indices.tolist() == [2, 1, 0]  # still the caller's
+
+
+def test_a_sparse_truth_is_never_made_dense() -> None:
+    """A dense matrix of so many labels would have 8 x 10^10 entries."""
+    n, q = 20_000, 4_000_000
+    labels = np.arange(n)[:, None] * 7 + np.arange(3)
+    relevant = sparse.csr_array((np.ones(n, bool), (np.arange(n), labels[:, 1])), shape=(n, q))
+    found = evaluate_top(labels, relevant, [1, 3])
+    assert found["precision@1"] == 0 and found["precision@3"] == pytest.approx(1 / 3)
+    assert found["ndcg@3"] == pytest.approx(1 / math.log2(3))
+
+
+REFUSED_RANKINGS: list[tuple[np.ndarray, object, int, str]] = [
+    (np.zeros((2, 3)), np.ones((2, 4)), 1, r"shape of the relevant labels, \(2, 4\).*\(2, 3\)"),
+    (np.full((1, 2), np.nan), np.ones((1, 2)), 1, "scores must be finite"),
+    (np.array([[0]]), np.ones((1, 3)), 2, r"the 2 best of the 3 labels.*got shape \(1, 1\)"),
+    (np.array([[0, 3]]), np.ones((1, 3)), 2, "counted from 0; got label 3"),
+    (np.array([[-1, 3]]), np.ones((1, 3)), 2, "counted from 0; got label -1"),
+    (np.array([[1, 1]]), np.ones((1, 3)), 2, "got a label twice in row 0. Scores must be"),
+    (np.array([[1], [0]]), np.ones((1, 3)), 1, "the same rows; got 2 and 1"),
+    (np.zeros((1, 3)), np.ones((1, 3)), 0, "k must be 1 or more; got 0"),
+    (np.zeros((1, 2), bool), np.ones((1, 2)), 1, "scores must be a matrix of floats"),
+    (np.zeros((1, 3)), sparse.csr_array([[0, 2, 1]]), 1, "a matrix of 0 and 1; got 2"),
+    (np.zeros((1, 3)), [[0, 2, 1]], 1, "relevant labels must be 0 or 1; got 2"),
+]
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    for ranking, relevant, k, message in REFUSED_RANKINGS:
+        with pytest.raises(ComesError, match=message):
+            precision_at_k(ranking, relevant, k)
+
+
+def test_frames_must_have_the_same_labels() -> None:
+    scores, relevant = pd.DataFrame({"a": [0.1], "b": [0.2]}), pd.DataFrame({"b": [1], "a": [0]})
+    with pytest.raises(ComesError, match="the same labels in the same order"):
+        precision_at_k(scores, relevant)
+    assert precision_at_k(scores, relevant[["a", "b"]]) == 1

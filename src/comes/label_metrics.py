@@ -49,13 +49,7 @@ ROUNDING = 1e-9  # of hits that are a share times a number
 
 
 class Interval(NamedTuple):
-    """Values with the ends of their intervals, NaN where there are none.
-
-    Examples
-    --------
-    >>> Interval(np.array([0.5]), np.array([0.2]), np.array([0.8])).low
-    array([0.2])
-    """
+    """Values with the ends of their intervals, NaN where there are none."""
 
     value: FloatArray
     low: FloatArray
@@ -64,13 +58,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelMetric:
-    """A metric of one label with its interval, or the reason why it cannot be estimated.
-
-    Examples
-    --------
-    >>> print(LabelMetric(0.5, 0.2, 0.8), LabelMetric(reason="no row has the label"))
-    0.50 (0.20–0.80) –
-    """
+    """A metric of one label with its interval, or the reason why it cannot be estimated."""
 
     value: float | None = None  # None, as the ends, if there is a reason
     low: float | None = None
@@ -91,24 +79,10 @@ class LabelMetric:
 
 @dataclass(frozen=True)
 class LabelQuality:
-    """How good a model is about one label.
-
-    Attributes
-    ----------
-    label : str
-    counts : dict of str to int or float
-        How many rows it is about.
-    metrics : dict of str to LabelMetric
-
-    Examples
-    --------
-    >>> quality = LabelQuality("sky", {"relevant": 4}, {"recall": LabelMetric(0.5, 0.2, 0.8)})
-    >>> quality.as_dict()["recall"]
-    {'value': 0.5, 'low': 0.2, 'high': 0.8, 'reason': None}
-    """
+    """How good a model is about one label."""
 
     label: str
-    counts: dict[str, int | float]
+    counts: dict[str, int | float]  # how many rows it is about
     metrics: dict[str, LabelMetric]
 
     def as_dict(self) -> dict[str, Any]:
@@ -122,25 +96,8 @@ def list_qualities(
 ) -> list[LabelQuality]:
     """Return the quality of each label, the worst by F1 first; last what has none.
 
-    Parameters
-    ----------
-    table : DataFrame
-        One row per label: what `measure_labels` returns, or ``per_label`` of the metrics that
-        `comes.selection.estimate_metrics` returns.
-    label_names : sequence of n_labels str
-    counts : dict of str to str
-        Columns of the table that count something, with what they are called.
-
-    Returns
-    -------
-    qualities : list of LabelQuality
-
-    Examples
-    --------
-    >>> table = measure_labels([[2.0, -1.0], [1.0, -2.0]], [[1, 0], [1, 1]])
-    >>> found = list_qualities(table, ["sky", "sea"], {"n_relevant": "relevant"})
-    >>> [(quality.label, str(quality.metrics["recall"])) for quality in found]
-    [('sea', '0.00 (0.00–0.79)'), ('sky', '1.00 (0.34–1.00)')]
+    The table has a row per label, as `measure_labels` returns it or `estimate_metrics` in
+    ``per_label``; ``counts`` maps columns that count something to what they are called.
     """
     names = [name for name in LABEL_METRICS if name in table]
     found = []
@@ -153,14 +110,7 @@ def list_qualities(
 def explain_missing(
     qualities: Sequence[LabelQuality], metrics: Sequence[str] = tuple(LABEL_METRICS)
 ) -> list[str]:
-    """Return a sentence for every reason why something cannot be estimated of labels.
-
-    Examples
-    --------
-    >>> missing = LabelMetric(reason="no row has the label")
-    >>> explain_missing([LabelQuality("sky", {}, {"recall": missing})])
-    ["The recall of 'sky' cannot be estimated: no row has the label."]
-    """
+    """Return a sentence for every reason why something cannot be estimated of labels."""
     missing: dict[tuple[str, str], list[str]] = {}
     for one in qualities:
         for name, metric in one.metrics.items():
@@ -189,25 +139,7 @@ def _order_quality(quality: LabelQuality) -> tuple[bool, float, str]:
 
 
 def bound_share(hits: npt.ArrayLike, of: npt.ArrayLike, level: float = 0.95) -> Interval:
-    """Return shares with Wilson's interval.
-
-    Parameters
-    ----------
-    hits : array of shape (n,)
-        How many; they need not be whole.
-    of : array of shape (n,)
-        Of how many. A share of nothing is NaN.
-    level : float
-
-    Returns
-    -------
-    shares : Interval of arrays of shape (n,)
-
-    Examples
-    --------
-    >>> [ends.round(2).tolist() for ends in bound_share([0, 5, 10], [10, 10, 10])]
-    [[0.0, 0.5, 1.0], [0.0, 0.24, 0.72], [0.28, 0.76, 1.0]]
-    """
+    """Return shares hits / of with Wilson's interval; a share of nothing is NaN."""
     k, n = np.asarray(hits, dtype=np.float64), np.asarray(of, dtype=np.float64)
     if not 0 < level < 1:
         raise ComesError(f"level must be above 0 and below 1, such as 0.95; got {level!r}.")
@@ -267,19 +199,23 @@ def measure_labels(
     hits = (predicted & truth).sum(axis=0)
     n_relevant, n_predicted = truth.sum(axis=0), predicted.sum(axis=0)
     either = bound_share(hits, n_relevant + n_predicted - hits, level)
+    precision = np.array(
+        [
+            average_precision_score(truth[:, j], values[:, j]) if n_relevant[j] else np.nan
+            for j in range(truth.shape[1])
+        ]
+    )
     measured = {
         "precision": bound_share(hits, n_predicted, level),
         "recall": bound_share(hits, n_relevant, level),
         "f1": Interval(*(2 * share / (1 + share) for share in either)),
         "auc": _bound_auc(_compute_auc(values, truth), n_relevant, len(truth), level),
-        "average_precision": bound_share(
-            _compute_precision(values, truth) * n_relevant, n_relevant, level
-        ),
+        "average_precision": bound_share(precision * n_relevant, n_relevant, level),
     }
     columns: dict[str, npt.ArrayLike] = {"n_relevant": n_relevant, "n_predicted": n_predicted}
     for name, found in measured.items():
         columns |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
-        columns[f"{name}_reason"] = _say_why(name, n_relevant, n_predicted, len(truth))
+        columns[f"{name}_reason"] = _explain(name, n_relevant, n_predicted, len(truth))
     return pd.DataFrame(columns)
 
 
@@ -289,16 +225,6 @@ def _compute_auc(scores: FloatArray, truth: npt.NDArray[np.bool_]) -> FloatArray
     pairs = (n * (len(truth) - n)).astype(float)
     ranks = np.where(truth, rankdata(scores, axis=0), 0).sum(axis=0)
     return np.asarray((ranks - n * (n + 1) / 2) / np.where(pairs > 0, pairs, np.nan))
-
-
-def _compute_precision(scores: FloatArray, truth: npt.NDArray[np.bool_]) -> FloatArray:
-    """Return the average precision over rows of each label, (q,); NaN without a relevant row."""
-    return np.array(
-        [
-            average_precision_score(truth[:, j], scores[:, j]) if truth[:, j].any() else np.nan
-            for j in range(truth.shape[1])
-        ]
-    )
 
 
 def _bound_auc(auc: FloatArray, n_relevant: npt.ArrayLike, n: int, level: float) -> Interval:
@@ -324,19 +250,20 @@ def _bound_auc(auc: FloatArray, n_relevant: npt.ArrayLike, n: int, level: float)
     return Interval(auc, ends[0], ends[1])
 
 
-def _say_why(
+def _explain(
     name: str, n_relevant: npt.NDArray[np.int_], n_predicted: npt.NDArray[np.int_], n: int
 ) -> list[str]:
     """Return why a metric of each label cannot be estimated, "" where it can."""
-    nowhere, never = n_relevant == 0, n_predicted == 0
-    causes = {
-        "precision": [(never, "the label is never predicted")],
-        "recall": [(nowhere, "no row has the label")],
-        "f1": [(nowhere & never, "no row has the label, and it is never predicted")],
-        "auc": [(nowhere, "no row has the label"), (n_relevant == n, "every row has the label")],
-        "average_precision": [(nowhere, "no row has the label")],
-    }
-    reasons = [""] * len(n_relevant)
-    for where, words in causes[name]:
-        reasons = [words if is_so else own for is_so, own in zip(where, reasons, strict=True)]
+    reasons = []
+    for relevant, predicted in zip(n_relevant, n_predicted, strict=True):
+        if name == "precision":
+            reason = "" if predicted else "the label is never predicted"
+        elif name == "f1":
+            is_nowhere = not relevant and not predicted
+            reason = "no row has the label, and it is never predicted" if is_nowhere else ""
+        elif not relevant:
+            reason = "no row has the label"
+        else:
+            reason = "every row has the label" if name == "auc" and relevant == n else ""
+        reasons.append(reason)
     return reasons

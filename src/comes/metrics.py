@@ -10,7 +10,9 @@ and on the scale of coverage; ``docs/reference/metrics.md`` compares them. In ``
 - average precision skips rows without a relevant label
 - mAP leaves out labels without a relevant row
 
-`METRICS` has every metric by name; `Convention` is the type of the names of conventions.
+`METRICS` has every metric by name; `Convention` is the type of the names of conventions. For very
+many labels, `precision_at_k` and `ndcg_at_k` compare the best k of a row; `measure_labels` measures
+each label.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,6 +28,7 @@ from sklearn.metrics import label_ranking_loss as sklearn_ranking_loss
 
 from comes.answers.convert import BoolMatrix, as_indicators, as_relevant, check_paired
 from comes.errors import ComesError, first_line
+from comes.label_metrics import measure_labels
 
 __all__ = [
     "METRICS",
@@ -33,18 +36,22 @@ __all__ = [
     "Metric",
     "average_precision",
     "count_degenerate",
+    "count_empty_rows",
     "coverage",
     "evaluate",
     "evaluate_top",
     "hamming_loss",
     "mean_average_precision",
+    "measure_labels",
     "ndcg_at_k",
     "one_error",
     "precision_at_k",
     "ranking_loss",
+    "top_labels",
 ]
 Convention = Literal["pml", "sklearn"]
-Scores = npt.NDArray[np.floating]
+FloatArray = npt.NDArray[np.float64]
+SCORES_AT_ONCE = 2**24
 
 
 def ranking_loss(
@@ -86,9 +93,8 @@ def average_precision(
 
     Parameters
     ----------
-    scores : array of shape (n_samples, n_labels)
-    relevant : bool array of shape (n_samples, n_labels)
-    convention : {"pml", "sklearn"}
+    scores, relevant, convention
+        As in `ranking_loss`.
 
     Returns
     -------
@@ -119,9 +125,8 @@ def one_error(
 
     Parameters
     ----------
-    scores : array of shape (n_samples, n_labels)
-    relevant : bool array of shape (n_samples, n_labels)
-    convention : {"pml", "sklearn"}
+    scores, relevant, convention
+        As in `ranking_loss`.
 
     Returns
     -------
@@ -201,9 +206,8 @@ def mean_average_precision(
 
     Parameters
     ----------
-    scores : array of shape (n_samples, n_labels)
-    relevant : bool array of shape (n_samples, n_labels)
-    convention : {"pml", "sklearn"}
+    scores, relevant, convention
+        As in `ranking_loss`.
 
     Returns
     -------
@@ -224,16 +228,7 @@ def mean_average_precision(
 
 
 class Metric(NamedTuple):
-    """A metric with its title and its direction.
-
-    Examples
-    --------
-    >>> metric = METRICS["ranking_loss"]
-    >>> metric.title, metric.higher_is_better
-    ('ranking loss', False)
-    >>> metric.compute([[3.0, 2.0, 1.0]], [[True, False, True]])
-    0.5
-    """
+    """A metric with its title and its direction."""
 
     title: str
     higher_is_better: bool
@@ -277,23 +272,19 @@ def evaluate(
     1.0
     """
     if predictions is None:
-        predictions = _cut_at_zero(np.asarray(scores))
+        values = np.asarray(scores)
+        if values.size > 1 and values.min() >= 0 and 0 < values.max() <= 1:
+            raise ComesError(
+                "scores must be above 0 where a label is predicted; got only numbers in [0, 1], "
+                "which look like probabilities. Pass predictions=, for example scores > 0.5."
+            )
+        predictions = values > 0
     return {
         name: hamming_loss(predictions, relevant)
         if name == "hamming_loss"
         else metric.compute(scores, relevant, convention)
         for name, metric in METRICS.items()
     }
-
-
-def _cut_at_zero(scores: npt.NDArray[np.floating]) -> BoolMatrix:
-    """Return which scores are above 0; raise an error if they look like probabilities."""
-    if scores.size > 1 and scores.min() >= 0 and 0 < scores.max() <= 1:
-        raise ComesError(
-            "scores must be above 0 where a label is predicted; got only numbers in [0, 1], which "
-            "look like probabilities. Pass predictions=, for example scores > 0.5."
-        )
-    return np.asarray(scores > 0)
 
 
 def count_degenerate(relevant: npt.ArrayLike) -> dict[str, int]:
@@ -320,19 +311,19 @@ def count_degenerate(relevant: npt.ArrayLike) -> dict[str, int]:
     }
 
 
-def _rank_labels(scores: Scores) -> npt.NDArray[np.float64]:
+def _rank_labels(scores: FloatArray) -> FloatArray:
     """Return the rank of every label in its row, 1 for the highest score; ties share their mean."""
     return np.asarray(rankdata(-scores, axis=1))
 
 
-def _mean(values: npt.NDArray[np.float64]) -> float:
+def _mean(values: FloatArray) -> float:
     """Return the mean, NaN if there are no values."""
     return float(values.mean()) if len(values) else float("nan")
 
 
 def _check_pair(
     scores: npt.ArrayLike, relevant: npt.ArrayLike, convention: str
-) -> tuple[Scores, BoolMatrix]:
+) -> tuple[FloatArray, BoolMatrix]:
     """Return finite scores and relevant labels of one shape, or raise an error."""
     if convention not in ("pml", "sklearn"):
         raise ComesError(f"convention must be 'pml' or 'sklearn'; got {convention!r}.")
@@ -353,21 +344,98 @@ def _check_pair(
     return values, truth
 
 
-FloatArray = npt.NDArray[np.float64]
-SCORES_AT_ONCE = 2**24
-Labels = npt.NDArray[np.integer]
+# The best k labels of every row. The truth may be sparse, and is never made dense.
 
 
-class Compared(NamedTuple):
-    """The best labels of every row, and which of them are relevant."""
+def precision_at_k(ranking: npt.ArrayLike, relevant: Any, k: int = 1) -> float:
+    """Return P@k, the share of the k best labels of a row that is relevant; higher is better.
 
-    labels: Labels  # (n, min(k, q))
-    hits: npt.NDArray[np.bool_]  # (n, min(k, q))
-    relevant: sparse.csr_array  # (n, q)
+    Parameters
+    ----------
+    ranking : float array of shape (n_samples, n_labels), or int array of at least k columns
+        Scores of all labels; or the best labels of each row, the best first.
+    relevant : bool array or sparse matrix of shape (n_samples, n_labels)
+    k : int
 
-    def within(self, k: int) -> "Compared":
-        """Return the same for fewer labels."""
-        return Compared(self.labels[:, :k], self.hits[:, :k], self.relevant)
+    Returns
+    -------
+    precision : float in [0, 1]
+        The mean over all rows. The divisor is k also where a row has fewer relevant labels, so
+        that 1 may be out of reach.
+
+    Examples
+    --------
+    >>> precision_at_k([[0.9, 0.5, 0.1], [0.1, 0.5, 0.9]], [[1, 0, 1], [0, 0, 0]], k=2)
+    0.25
+    >>> precision_at_k([[0, 1], [2, 1]], [[1, 0, 1], [0, 0, 0]], k=2)
+    0.25
+    """
+    return evaluate_top(ranking, relevant, [k])[f"precision@{k}"]
+
+
+def ndcg_at_k(ranking: npt.ArrayLike, relevant: Any, k: int = 1) -> float:
+    r"""Return nDCG@k: hits at the head of the ranking count more; higher is better.
+
+    A hit at rank r counts :math:`1 / \log_2(r + 1)`; the sum of a row is divided by that of its
+    best ranking, :math:`\sum_{r=1}^{\min(k, |Y|)} 1 / \log_2(r + 1)`.
+
+    Parameters
+    ----------
+    ranking, relevant, k
+        As in `precision_at_k`.
+
+    Returns
+    -------
+    gain : float in [0, 1]
+        The mean over all rows. Without ties between scores, that of scikit-learn's ``ndcg_score``,
+        which takes the mean over the orders of tied labels.
+
+    Examples
+    --------
+    >>> ndcg_at_k([[0.9, 0.5, 0.1]], [[1, 0, 1]], k=1), ndcg_at_k([[1, 0]], [[1, 0, 1]], k=1)
+    (1.0, 0.0)
+    """
+    return evaluate_top(ranking, relevant, [k])[f"ndcg@{k}"]
+
+
+def evaluate_top(
+    ranking: npt.ArrayLike, relevant: Any, ks: Sequence[int] = (1, 3, 5)
+) -> dict[str, float]:
+    """Return P@k and nDCG@k at every k by name, such as ``precision@5``.
+
+    Parameters
+    ----------
+    ranking, relevant
+        As in `precision_at_k`.
+    ks : sequence of int
+
+    Returns
+    -------
+    metrics : dict of str to float
+
+    Examples
+    --------
+    >>> evaluate_top([[0.9, 0.5, 0.1]], [[1, 0, 1]], ks=[1, 2])["precision@2"]
+    0.5
+    """
+    for k in ks:
+        _check_k(k)
+    truth = _as_csr(relevant)
+    all_hits = _find_hits(ranking, relevant, truth, max(ks, default=1))
+    m = np.diff(truth.indptr)  # how many labels of each row are relevant
+    precision, ndcg = {}, {}
+    for k in ks:
+        hits = all_hits[:, :k]
+        precision[f"precision@{k}"] = float(hits.sum() / (len(hits) * k))
+        best = np.cumsum(_discounts(min(k, max(int(m.max()), 1))))
+        gains = hits @ _discounts(hits.shape[1])
+        ndcg[f"ndcg@{k}"] = float((gains / best[np.clip(m, 1, len(best)) - 1]).mean())
+    return precision | ndcg
+
+
+def count_empty_rows(relevant: Any) -> int:
+    """Return how many rows have no relevant label: they count 0 in P@k and nDCG@k."""
+    return int((np.diff(_as_csr(relevant).indptr) == 0).sum())
 
 
 def top_labels(scores: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
@@ -394,7 +462,8 @@ def top_labels(scores: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
             "scores must be a matrix of floats, a row per sample and a column per label; got "
             f"{values.dtype} of shape {values.shape}."
         )
-    k = min(check_k(k), values.shape[1])
+    _check_k(k)
+    k = min(k, values.shape[1])
     at_once = max(1, SCORES_AT_ONCE // values.shape[1])
     starts = range(0, len(values), at_once)
     return np.concatenate([_take_top(values[row : row + at_once], k) for row in starts])
@@ -413,52 +482,38 @@ def _take_top(scores: npt.NDArray[np.floating], k: int) -> npt.NDArray[np.int64]
     return np.take_along_axis(labels, order, axis=1)
 
 
-def count_empty_rows(relevant: Any) -> int:
-    """Return how many rows have no relevant label: they count 0 in every metric.
-
-    Parameters
-    ----------
-    relevant : bool array or sparse matrix of shape (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> count_empty_rows([[1, 0], [0, 0]])
-    1
-    """
-    return int((count_relevant(as_csr(relevant)) == 0).sum())
-
-
-def compare(ranking: npt.ArrayLike, relevant: Any, k: int) -> Compared:
-    """Return the k best labels, and which of them are relevant."""
-    truth, given, k = as_csr(relevant), np.asarray(ranking), check_k(k)
+def _find_hits(
+    ranking: npt.ArrayLike, relevant: Any, truth: sparse.csr_array, k: int
+) -> npt.NDArray[np.bool_]:
+    """Return which of the k best labels of every row are relevant, (n, min(k, q))."""
+    labels = np.asarray(ranking)
     n, q = truth.shape
-    if np.issubdtype(given.dtype, np.integer):
-        labels = _check_labels(given, min(k, q), q)
+    if np.issubdtype(labels.dtype, np.integer):
+        labels = _check_labels(labels, min(k, q), q)
     else:
         check_paired(same_labels=True, scores=ranking, relevant=relevant)
-        if given.shape != (n, q):
+        if labels.shape != (n, q):
             raise ComesError(
-                f"scores must have the shape of the relevant labels, {(n, q)}; got {given.shape}."
+                f"scores must have the shape of the relevant labels, {(n, q)}; got {labels.shape}."
             )
-        labels = top_labels(given, k)
+        labels = top_labels(labels, k)
     if len(labels) != n:
         raise ComesError(
             f"ranking and relevant must have the same rows; got {len(labels)} and {n}."
         )
     pairs = np.arange(n)[:, None] * q + labels
-    known = np.repeat(np.arange(n), count_relevant(truth)) * q + truth.indices  # in order
-    found = np.searchsorted(known, pairs)
-    hits = np.append(known, -1)[found] == pairs
-    return Compared(labels, hits, truth)
+    relevant_pairs = np.repeat(np.arange(n), np.diff(truth.indptr)) * q + truth.indices  # in order
+    places = np.searchsorted(relevant_pairs, pairs)
+    return np.asarray(np.append(relevant_pairs, -1)[places] == pairs)
 
 
-def _check_labels(given: Labels, k: int, q: int) -> Labels:
+def _check_labels(ranking: npt.NDArray[Any], k: int, q: int) -> npt.NDArray[np.int64]:
     """Return the first k columns if each row has k different labels there, or raise an error."""
     wanted = f"a ranking of integers must hold the {k} best of the {q} labels, counted from 0"
     advice = "Scores must be floats."
-    if given.ndim != 2 or given.shape[1] < k:
-        raise ComesError(f"{wanted}; got shape {given.shape}. {advice}")
-    labels = given[:, :k]
+    if ranking.ndim != 2 or ranking.shape[1] < k:
+        raise ComesError(f"{wanted}; got shape {ranking.shape}. {advice}")
+    labels = ranking[:, :k]
     ordered = np.sort(labels, axis=1)
     if ordered.size and (ordered.min() < 0 or ordered.max() >= q):
         outside = int(ordered.min() if ordered.min() < 0 else ordered.max())
@@ -470,127 +525,24 @@ def _check_labels(given: Labels, k: int, q: int) -> Labels:
     return labels.astype(np.int64)
 
 
-def check_k(k: int) -> int:
-    """Return how many labels are looked at, or raise an error."""
+def _check_k(k: int) -> None:
     if k < 1:
         raise ComesError(f"k must be 1 or more; got {k}.")
-    return k
 
 
-def as_csr(relevant: Any) -> sparse.csr_array:
+def _as_csr(relevant: Any) -> sparse.csr_array:
     """Return relevant labels as CSR: columns of a row in order, nothing stored but ones."""
     if not sparse.issparse(relevant):
         return sparse.csr_array(as_relevant(relevant))
-    found = sparse.csr_array(relevant, copy=True)
-    found.sum_duplicates()
-    found.eliminate_zeros()
-    if 0 in found.shape or (found.data != 1).any():
-        what = f"shape {found.shape}" if 0 in found.shape else found.data[found.data != 1][0]
+    truth = sparse.csr_array(relevant, copy=True)
+    truth.sum_duplicates()
+    truth.eliminate_zeros()
+    if 0 in truth.shape or (truth.data != 1).any():
+        what = f"shape {truth.shape}" if 0 in truth.shape else truth.data[truth.data != 1][0]
         raise ComesError(f"relevant labels must be a matrix of 0 and 1; got {what}. 1 is relevant.")
-    return found
+    return truth
 
 
-def count_relevant(truth: sparse.csr_array) -> npt.NDArray[np.integer]:
-    """Return how many labels of each row are relevant, (n,)."""
-    return np.asarray(np.diff(truth.indptr))
-
-
-def precision_at_k(ranking: npt.ArrayLike, relevant: Any, k: int = 1) -> float:
-    """Return P@k, the share of the k best labels of a row that is relevant; higher is better.
-
-    Parameters
-    ----------
-    ranking : float array of shape (n_samples, n_labels), or int array of at least k columns
-        Scores of all labels; or the best labels of each row, the best first.
-    relevant : bool array or sparse matrix of shape (n_samples, n_labels)
-    k : int
-
-    Returns
-    -------
-    precision : float in [0, 1]
-        The mean over all rows. The divisor is k also where a row has fewer relevant labels, so
-        that 1 may be out of reach.
-
-    Examples
-    --------
-    >>> precision_at_k([[0.9, 0.5, 0.1], [0.1, 0.5, 0.9]], [[1, 0, 1], [0, 0, 0]], k=2)
-    0.25
-    >>> precision_at_k([[0, 1], [2, 1]], [[1, 0, 1], [0, 0, 0]], k=2)
-    0.25
-    """
-    return find_precision(compare(ranking, relevant, k), k)
-
-
-def ndcg_at_k(ranking: npt.ArrayLike, relevant: Any, k: int = 1) -> float:
-    r"""Return nDCG@k: hits at the head of the ranking count more; higher is better.
-
-    A hit at rank r counts :math:`1 / \log_2(r + 1)`; the sum of a row is divided by that of its
-    best ranking, :math:`\sum_{r=1}^{\min(k, |Y|)} 1 / \log_2(r + 1)`.
-
-    Parameters
-    ----------
-    ranking, relevant, k
-        As in `precision_at_k`.
-
-    Returns
-    -------
-    gain : float in [0, 1]
-        The mean over all rows. Without ties between scores, that of scikit-learn's ``ndcg_score``,
-        which takes the mean over the orders of tied labels.
-
-    Examples
-    --------
-    >>> ndcg_at_k([[0.9, 0.5, 0.1]], [[1, 0, 1]], k=1), ndcg_at_k([[1, 0]], [[1, 0, 1]], k=1)
-    (1.0, 0.0)
-    """
-    return find_ndcg(compare(ranking, relevant, k), k)
-
-
-def find_precision(compared: Compared, k: int) -> float:
-    """Return P@k."""
-    return float(compared.hits.sum() / (len(compared.hits) * k))
-
-
-def find_ndcg(compared: Compared, k: int) -> float:
-    """Return nDCG@k."""
-    gains = compared.hits @ discounts(compared.hits.shape[1])
-    return float((gains / best_gains(compared, k)).mean())
-
-
-def discounts(k: int) -> FloatArray:
+def _discounts(k: int) -> FloatArray:
     """Return what a hit at each of the first k ranks counts."""
     return np.asarray(1 / np.log2(np.arange(2, k + 2)))
-
-
-def best_gains(compared: Compared, k: int) -> FloatArray:
-    """Return the largest sum of discounts that a row can have; that of a hit if it has none."""
-    m = count_relevant(compared.relevant)
-    best = np.cumsum(discounts(min(k, max(int(m.max()), 1))))
-    return np.asarray(best[np.clip(m, 1, len(best)) - 1])
-
-
-def evaluate_top(
-    ranking: npt.ArrayLike, relevant: Any, ks: Sequence[int] = (1, 3, 5)
-) -> dict[str, float]:
-    """Return every metric at every k by name, such as ``precision@5``.
-
-    Parameters
-    ----------
-    ranking, relevant
-        As in `precision_at_k`.
-    ks : sequence of int
-
-    Returns
-    -------
-    metrics : dict of str to float
-
-    Examples
-    --------
-    >>> evaluate_top([[0.9, 0.5, 0.1]], [[1, 0, 1]], ks=[1, 2])["precision@2"]
-    0.5
-    """
-    compared = compare(ranking, relevant, max(ks, default=1))
-    heads = {k: compared.within(check_k(k)) for k in ks}
-    found = {f"precision@{k}": find_precision(head, k) for k, head in heads.items()}
-    found |= {f"ndcg@{k}": find_ndcg(head, k) for k, head in heads.items()}
-    return found

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.needs("zensical")
 DOCS = Path(__file__).parents[2] / "docs"
 PHONE = {"width": 360, "height": 740}
 # One page of each kind: home, pictures, code and tables, and a room with formulas.
-KINDS = ("index", "guide/annotate-team", "develop/website", "reference/api/top_metrics")
+KINDS = ("index", "guide/annotate-team", "develop/website", "reference/api/metrics")
 WIDE = ("reference/cli", "guide/images", "develop/contributing")
 CONTRAST = {"runOnly": ["color-contrast", "link-in-text-block"]}
 MOST_BYTES, MOST_SHIFT = 300_000, 0.02
