@@ -88,17 +88,19 @@ def run_tasks(
     calls = (delayed(_run_and_write)(task, folder, os.getcwd(), variables) for task in todo)
     on_gpu = any(str(task.spec.settings.get("device")).startswith("cuda") for task in todo)
     failed = {}
+    return_as = "list" if backend == "ray" else "generator_unordered"  # what its backend can do
     with (
         _open_backend(backend, scheduler, workers, on_gpu) as n_jobs,
         progress_bar(len(todo), "tasks", show=progress) as advance,
-        closing(Parallel(n_jobs, return_as="generator_unordered", batch_size=1)(calls)) as ended,
     ):
         try:
-            for name, message in ended:
-                if message is not None:
-                    failed[name] = message
-                advance(name)
-        except Exception as error:  # tasks catch their own
+            ended = Parallel(n_jobs, return_as=return_as, batch_size=1)(calls)
+            with nullcontext(ended) if backend == "ray" else closing(ended):
+                for name, message in ended:
+                    if message is not None:
+                        failed[name] = message
+                    advance(name)
+        except Exception as error:  # a task catches those of its own
             if backend == "loky" and not isinstance(error, BrokenProcessPool):
                 raise
             raise ComesError(
@@ -128,9 +130,12 @@ def _open_backend(backend: str, scheduler: str | None, workers: int, on_gpu: boo
             f"backend {backend} needs {PACKAGES[backend]}, which is not installed: pip install "
             "'comes[scale]'."
         )
-    with (_open_dask if backend == "dask" else _open_ray)(scheduler, workers, on_gpu) as options:
-        with parallel_config(backend=backend, **options):
-            yield -1
+    open_cluster = _open_dask if backend == "dask" else _open_ray
+    with (
+        open_cluster(scheduler, workers, on_gpu) as options,
+        parallel_config(backend=backend, **options),
+    ):
+        yield -1
 
 
 @contextmanager
