@@ -339,6 +339,8 @@ def as_json(value: Any) -> Any:
     if is_dataclass(value):
         values = {field.name: getattr(value, field.name) for field in fields(value)}
         return {name: as_json(part) for name, part in values.items() if part is not None}
+    if isinstance(value, dict):
+        return {name: as_json(part) for name, part in value.items()}
     if isinstance(value, tuple):
         return [as_json(part) for part in value]
     return value
