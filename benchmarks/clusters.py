@@ -20,9 +20,10 @@ from typing import Any
 from local_clusters import STARTS, killing
 from measuring import significant, write
 
-from comes.experiment.config import Experiment, tasks_of
+from comes.errors import ComesError
+from comes.experiment.config import Experiment
 from comes.experiment.run import run_tasks
-from comes.experiment.tasks import Task
+from comes.experiment.tasks import Task, tasks_of
 
 METHODS = ("bce", "ccmn", "comes-hl", "comes-rl")
 PARTS = 3
@@ -39,7 +40,7 @@ def make_tasks(n: int) -> list[Task]:
         "methods": [{"method": method} for method in METHODS],
         "sweep": {"key": "train_rows", "values": list(range(40, 40 + n // len(METHODS)))},
     }
-    return tasks_of(Experiment.model_validate(experiment))
+    return tasks_of(Experiment(**experiment))
 
 
 def read_bytes(folder: Path) -> dict[str, bytes]:
@@ -57,7 +58,10 @@ def read_bytes(folder: Path) -> dict[str, bytes]:
 def run(tasks: list[Task], folder: Path, **options: Any) -> dict[str, Any]:
     """Run tasks; return the seconds that this took and how many results there are."""
     started = time.perf_counter()
-    outcome = run_tasks(tasks, folder, progress=False, **options)
+    try:
+        outcome = run_tasks(tasks, folder, progress=False, **options)
+    except ComesError:  # a lost node ends a run on Ray; the same call goes on
+        outcome = run_tasks(tasks, folder, progress=False, **options)
     assert not outcome.failed, outcome.failed
     seconds = significant(time.perf_counter() - started)
     return {"seconds": seconds, "results": len(list(folder.glob("*/result.json")))}
@@ -73,8 +77,7 @@ def run_on(backend: str, tasks: list[Task], folder: Path, alone: dict[str, bytes
             STARTS[backend](PARTS) as started,
             killing(started.kill_one, there, "*/result.json", kill_at) as killed,
         ):
-            address = started.cluster.scheduler
-            row[name] = run(tasks, there, backend=backend, scheduler=address)
+            row[name] = run(tasks, there, backend=backend, scheduler=started.address)
         found = read_bytes(there)
         row[name]["same"] = sum(found[key] == expected for key, expected in alone.items())
         row[name] |= {"results_at_the_kill": killed[0]} if killed else {}

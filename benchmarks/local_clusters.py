@@ -10,15 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from comes.clusters import Cluster
-
 STORE = 80 * 2**20  # bytes; the least that Ray takes for the results of a node
 
 
 class LocalCluster(NamedTuple):
     """A cluster, and a function that kills one of its workers (Dask) or nodes (Ray)."""
 
-    cluster: Cluster
+    backend: str
+    address: str
     kill_one: Callable[[], object]
 
 
@@ -30,23 +29,23 @@ def start_dask(workers: int) -> Iterator[LocalCluster]:
     options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(**options, silence_logs=logging.CRITICAL) as started:
         (nanny, *_) = started.workers.values()
-        found = Cluster("dask", started.scheduler_address)
-        yield LocalCluster(found, lambda: os.kill(nanny.pid, signal.SIGKILL))
+        address = started.scheduler_address
+        yield LocalCluster("dask", address, lambda: os.kill(nanny.pid, signal.SIGKILL))
 
 
 @contextmanager
 def start_ray(nodes: int) -> Iterator[LocalCluster]:
     """Start nodes of Ray of one core; a killed node is gone with its worker."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    from ray.cluster_utils import Cluster as Nodes
+    from ray.cluster_utils import Cluster
 
     options: Any = {"num_cpus": 1, "object_store_memory": STORE}
-    started = Nodes(initialize_head=True, head_node_args=options | {"include_dashboard": False})
+    started = Cluster(initialize_head=True, head_node_args=options | {"include_dashboard": False})
     try:
         for _ in range(nodes - 1):
             last = started.add_node(**options)
-        found = Cluster("ray", started.address)
-        yield LocalCluster(found, lambda: started.remove_node(last, allow_graceful=False))
+        address = started.address
+        yield LocalCluster("ray", address, lambda: started.remove_node(last, allow_graceful=False))
     finally:
         started.shutdown()
 

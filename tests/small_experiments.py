@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from comes.experiment.config import Experiment, tasks_of
-from comes.experiment.tasks import Task
+from comes.experiment.config import Experiment
+from comes.experiment.tasks import Task, tasks_of
 
 SETTINGS = {"epochs": 2, "hidden": 8, "device": "cpu"}
 DATA = [{"name": "scenes", "case": "b", "rate": 0.5, "rows": 300}]
@@ -16,7 +16,7 @@ def small_experiment(**changes: Any) -> Experiment:
     """Return an experiment of two methods, changed."""
     values: dict[str, Any] = {"name": "small", "folds": 3, "data": DATA, "settings": SETTINGS}
     values["methods"] = [{"method": "comes-hl"}, {"method": "bce"}]
-    return Experiment.model_validate(values | changes)
+    return Experiment(**values | changes)
 
 
 def small_tasks(**changes: Any) -> list[Task]:

@@ -7,17 +7,17 @@ from pydantic import ValidationError
 
 from comes.errors import ComesError
 from comes.experiment.config import read_experiment
+from comes.experiment.tasks import tasks_of
 from small_experiments import DATA, small_experiment
 
 MISTAKES = (
     ("fold = 3", "fold is not a key of an experiment. Did you mean 'folds'?"),
     ("[[data]]\nnam = 'scenes'", "data.0.nam is not a key .* mean 'name'"),
-    ("zzz = 1", "zzz is not a key of an experiment. Known are name, data"),
+    ("zzz = 1", "zzz is not a key of an experiment. Known are folds, first_folds"),
     ("folds = 1", "folds: Input should be greater than or equal to 2"),
     ("folds = 3\nlabel_seeds = 3", "give either folds or label_seeds"),
     ("label_seeds = 3", "label_seeds need a case for every data set"),
     ("folds = ", "is not TOML"),
-    ("folds = 3\n[settings]\nepoch = 3", "settings has no 'epoch'. Did you mean 'epochs'"),
     ("folds = 3\n[[methods]]\nmethod = 'comes-hi'", "no 'comes-hi'. Did you mean 'comes-hl'"),
     ("folds = 3\n[[methods]]\nmethod = 'bce'\nlabel = ''", "label: .* at least 1 character"),
     ("folds = 3\n[sweep]\nkey = 'prior_noise'\nvalues = [0, -1]", "greater than or equal to 0"),
@@ -34,6 +34,9 @@ def test_a_mistake_in_a_file_says_where_it_is(tmp_path: Path) -> None:
         path.write_text(f"name = 'wrong'\n{text}\n" + ("" if "[[data" in text else rest))
         with pytest.raises(ComesError, match=f"wrong.toml.*{message}"):
             read_experiment(path)
+    path.write_text(f"name = 'wrong'\nfolds = 3\n[settings]\nepoch = 3\n{rest}")
+    with pytest.raises(ComesError, match="settings has no 'epoch'. Did you mean 'epochs'"):
+        tasks_of(read_experiment(path))
 
 
 def test_a_mistake_in_how_a_file_is_read_is_found_before_it_is_read() -> None:
@@ -61,8 +64,8 @@ def test_images_have_settings_of_their_own_and_label_seeds() -> None:
         ("settings", {"hidden": 5}, "settings has no 'hidden'"),
         ("label_seeds", None, "images are repeated over label_seeds|either folds or label_seeds"),
     ):
-        with pytest.raises(ValidationError, match=message):
-            small_experiment(**images | {key: value})
+        with pytest.raises((ComesError, ValidationError), match=message):
+            tasks_of(small_experiment(**images | {key: value}))
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:

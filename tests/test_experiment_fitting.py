@@ -11,9 +11,8 @@ from comes.answers import Answers
 from comes.datasets import Dataset, make_scenes, write_dataset
 from comes.errors import ComesError
 from comes.experiment import tasks as fitting
-from comes.experiment.config import read_experiment, tasks_of
-from comes.experiment.results import SearchSpec, TaskSpec, as_json
-from comes.experiment.tasks import Found, Repeat, draw_repeats, load_data, run_task
+from comes.experiment.config import SearchSpec, TaskSpec, as_json, read_experiment
+from comes.experiment.tasks import Repeat, draw_repeats, load_data, run_task, tasks_of
 from comes.generation import case_b
 from comes.methods import METHODS, find_method
 from refusals import refused
@@ -42,7 +41,7 @@ def test_true_priors_come_from_training_rows_and_ccmn_knows_the_same(
     task = small_task("ccmn", prior_noise=0.0)
     with pytest.raises(InterruptedError):
         run_task(task)
-    dataset = load_data(task.spec.data).dataset
+    dataset = load_data(task.spec.data)[0]
     for k, repeat in enumerate(draw_repeats(task.spec, dataset)):
         prior = dataset.known_relevant()[repeat.train].mean(axis=0)
         np.testing.assert_allclose(seen[k]["class_prior"], prior)
@@ -73,7 +72,7 @@ def test_the_flood_level_is_in_units_of_the_floor_of_the_risk(
     task = small_task("comes-rl", flood=0.5)
     with pytest.raises(InterruptedError):
         run_task(task)
-    dataset = load_data(task.spec.data).dataset
+    dataset = load_data(task.spec.data)[0]
     first = next(iter(draw_repeats(task.spec, dataset)))
     irrelevant = ~dataset.known_relevant()[first.train]
     floor = sum((irrelevant[:, j] & irrelevant[:, k]).mean() for j in range(10) for k in range(j))
@@ -98,10 +97,10 @@ def test_a_flood_level_that_is_left_out_is_the_papers(
 
 def make_classifier(spec: TaskSpec) -> Any:
     """Return the classifier of a task, with rows of no data set."""
-    repeat = Repeat(np.arange(30), np.arange(30, 50), np.zeros((50, 4), dtype=bool))
+    repeat = Repeat(0, np.arange(30), np.arange(30, 50), np.zeros((50, 4), dtype=bool))
     relevant = np.random.default_rng(0).random((50, 4)) < 0.3
     dataset = Dataset(np.zeros((50, 1)), list("abcd"), relevant=relevant)
-    return fitting._make_classifier(spec, dataset, fitting.Trial(0, repeat, Found()))
+    return fitting._make_classifier(spec, dataset, repeat, {})
 
 
 # What version 1.0.0 made of a spec that names no setting; these numbers belong to stored results.
@@ -244,6 +243,19 @@ def test_a_search_goes_beyond_the_edge_of_its_grid() -> None:
     search = {"learning_rate": [1e-7, 1e-4], "epochs": [9], "criterion": "own_risk"}
     result = run_task(small_task("bce", search=search, first_folds=1))
     assert result.repeats[0].chosen == {"learning_rate": pytest.approx(0.1), "epochs": 9}
+
+
+def test_a_search_takes_any_setting_of_the_classifier() -> None:
+    search = {"hidden": [4, 8], "flood_level": [0.0, 5.0], "criterion": "own_risk"}
+    task = small_task("comes-rl", search=search, first_folds=1)
+    assert as_json(task.spec)["search"]["settings"] == {"hidden": [4, 8], "flood_level": [0.0, 5.0]}
+    (repeat,) = run_task(task).repeats
+    assert repeat.chosen is not None and list(repeat.chosen) == ["hidden", "flood_level"]
+    assert repeat.chosen["hidden"] in (4, 8)
+    with refused("search has no 'hiden'. Did you mean 'hidden'?"):
+        small_task(search={"hiden": [4, 8]})
+    with refused("search has no 'heldout'. Did you mean 'held_out'?"):
+        small_task(search={"epochs": [3], "heldout": [0.3]})
 
 
 def test_what_a_search_leaves_out_means_what_it_meant_in_early_results() -> None:

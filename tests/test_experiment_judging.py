@@ -9,7 +9,7 @@ import pytest
 
 from comes.datasets import make_scenes
 from comes.estimator import CandidateClassifier
-from comes.experiment.tasks import Found, Repeat, judge_classifier, true_risks
+from comes.experiment.tasks import judge_classifier, true_risks
 from comes.generation import case_b
 from comes.metrics import Convention, evaluate, hamming_loss
 from comes.selection.thresholds import cut_by_row
@@ -38,11 +38,12 @@ def test_numbers_are_by_both_conventions_and_three_cuts() -> None:
     relevant[:5] = False
     dataset = replace(dataset, relevant=relevant)
     rows = np.arange(60)
-    repeat = Repeat(rows, rows, case_b(relevant, exclude_rate=0.5))
     settings: dict[str, Any] = {"epochs": 2, "hidden": 4, "device": "cpu", "threshold": "prior"}
     classifier = CandidateClassifier("bce", class_prior=relevant.mean(axis=0), **settings)
-    classifier.fit(dataset.X, repeat.labels)
-    result = judge_classifier(classifier, dataset, repeat, Found({"epochs": 2}, 1, ()))
+    classifier.fit(dataset.X, case_b(relevant, exclude_rate=0.5))
+    result = judge_classifier(
+        classifier, dataset, rows, {"chosen": {"epochs": 2}, "tied": 1, "edges": ()}
+    )
     scores = classifier.decision_function(dataset.X)
     cut = classifier.cut_scores(scores)
     for convention in CONVENTIONS:

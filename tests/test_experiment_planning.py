@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from comes.errors import ComesError
-from comes.experiment.config import read_experiment, tasks_of
+from comes.experiment.config import read_experiment
 from comes.experiment.results import read_results
-from comes.experiment.tasks import run_task
+from comes.experiment.tasks import run_task, tasks_of
 from small_experiments import NAME, small_tasks
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"

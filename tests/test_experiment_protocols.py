@@ -10,9 +10,16 @@ from pydantic import ValidationError
 from comes.answers import Answers, LongAnswers
 from comes.errors import ComesError
 from comes.experiment import tasks as fitting
-from comes.experiment.config import read_experiment, tasks_of
-from comes.experiment.results import AnswerSpec, DataSpec, Sees, TaskSpec, read_results
-from comes.experiment.tasks import draw_labels, draw_repeats, load_data, run_task, true_rates
+from comes.experiment.config import AnswerSpec, DataSpec, Sees, TaskSpec, read_experiment
+from comes.experiment.results import read_results
+from comes.experiment.tasks import (
+    draw_labels,
+    draw_repeats,
+    load_data,
+    run_task,
+    tasks_of,
+    true_rates,
+)
 from comes.generation import simulate_answers
 from results import make_result, write_results
 from small_experiments import DATA, SETTINGS, small_experiment, small_tasks
@@ -27,7 +34,7 @@ def make_spec(sees: Sees | None = "all", **answers: Any) -> TaskSpec:
     return TaskSpec(data=data, method="bce", folds=3, sees=sees)
 
 
-DATASET = load_data(make_spec().data).dataset
+DATASET = load_data(make_spec().data)[0]
 ROWS = np.random.default_rng(0).permutation(300)[:200]
 
 

@@ -19,7 +19,7 @@ BIG = [DATA[0] | {"rows": 2000}]
 
 def test_folds_cover_every_row_once_and_labels_are_made_for_training_rows_only() -> None:
     task = small_task(data=BIG, folds=4)
-    dataset = load_data(task.spec.data).dataset
+    dataset = load_data(task.spec.data)[0]
     relevant = dataset.known_relevant()
     repeats = list(draw_repeats(task.spec, dataset))
     assert sorted(np.concatenate([r.test for r in repeats])) == list(range(2000))
@@ -34,14 +34,14 @@ def test_folds_cover_every_row_once_and_labels_are_made_for_training_rows_only()
 
 def test_another_seed_has_other_folds() -> None:
     one, other = (small_task(seed=seed) for seed in (0, 1))
-    dataset = load_data(one.spec.data).dataset
+    dataset = load_data(one.spec.data)[0]
     tests = [next(iter(draw_repeats(task.spec, dataset))).test for task in (one, other)]
     assert set(tests[0]) != set(tests[1])
 
 
 def test_label_seeds_share_their_test_rows() -> None:
     task = small_task(folds=None, label_seeds=2, test_share=0.25)
-    one, two = draw_repeats(task.spec, load_data(task.spec.data).dataset)
+    one, two = draw_repeats(task.spec, load_data(task.spec.data)[0])
     assert (one.test == two.test).all()
     assert len(one.test) == 75
     assert (one.labels != two.labels).any()
@@ -49,13 +49,13 @@ def test_label_seeds_share_their_test_rows() -> None:
 
 def test_scenes_have_two_thousand_rows_unless_told() -> None:
     task = small_task(data=[{"name": "scenes", "case": "b"}])
-    assert len(load_data(task.spec.data).dataset) == 2000
+    assert len(load_data(task.spec.data)[0]) == 2000
 
 
 def test_fewer_rows_are_trained_on_and_the_same_tested() -> None:
     for repeated in ({"folds": 3}, {"folds": None, "label_seeds": 3}):
         task, whole = small_task(train_rows=100, **repeated), small_task(**repeated)
-        dataset = load_data(task.spec.data).dataset
+        dataset = load_data(task.spec.data)[0]
         for some, all_ in zip(
             draw_repeats(task.spec, dataset), draw_repeats(whole.spec, dataset), strict=True
         ):

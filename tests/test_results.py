@@ -161,7 +161,7 @@ def test_a_spec_that_says_more_than_is_known_is_refused(tmp_path: Path) -> None:
     more = {"of_next_year": 3}
     for spec in (good | more, good | {"data": good["data"] | more}):
         change_json(path, {"spec": spec})
-        with pytest.raises(ComesError, match=r"read: .*of_next_year \(3 and None\). Use the v"):
+        with pytest.raises(ComesError, match=r"read: .*of_next_year. Use the v"):
             read_results([folder])
 
 

@@ -36,9 +36,10 @@ from comes.annotate import (
 )
 from comes.answers import LongAnswers
 from comes.datasets import open_shards
-from comes.experiment.config import Experiment, read_experiment, tasks_of
+from comes.experiment.config import Experiment, read_experiment
 from comes.experiment.results import read_results
 from comes.experiment.run import run_tasks
+from comes.experiment.tasks import tasks_of
 from comes.flat_settings import from_flat
 from comes.generation import case_a, case_b, independent, simulate_answers
 from comes.label_metrics import measure_labels
@@ -322,7 +323,7 @@ def learned_images(classifier: Any, pixels: Any) -> Numbers:
 def run_experiment(config: Mapping[str, Any], folder: Path) -> Numbers:
     """Run an experiment; return its result files, and the texts of its report."""
     with silent():
-        run_tasks(tasks_of(Experiment.model_validate(config)), folder / "runs", progress=False)
+        run_tasks(tasks_of(Experiment(**config)), folder / "runs", progress=False)
     found = {}
     for path in sorted((folder / "runs").glob("*/result.json")):
         result = json.loads(path.read_text(encoding="utf-8"))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -35,6 +36,7 @@ def test_more_workers_give_the_same_numbers(whole: Path, tmp_path: Path) -> None
 WAITING = """
 import time
 from pathlib import Path
+from typing import Any
 
 def risk(scores, candidates):
     while not Path(__file__).with_name("go").exists():
@@ -86,7 +88,7 @@ def test_a_killed_command_goes_on_and_gives_the_same_page(
 def test_a_worker_that_is_killed_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def kill(task: Task, folder: Path) -> None:
+    def kill(task: Task, *_: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     monkeypatch.setattr(running, "_run_and_write", kill)

@@ -1,5 +1,6 @@
-"""What a method sees of what was drawn, and what it is told of the rates."""
+"""Tasks of an experiment: planned from its config, trained and judged on every repeat."""
 
+import hashlib
 import importlib.util
 import itertools
 import platform
@@ -7,9 +8,8 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,25 +25,32 @@ from comes.datasets import Dataset, join_rows, make_scenes, open_dataset
 from comes.datasets.dataset import take_rows
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
-from comes.estimator.choose import Choice, Contest, choose_each, estimate_shared_prior
+from comes.estimator.choose import Contest, choose_each, estimate_shared_prior
 from comes.estimator.together import fit_together
+from comes.experiment.config import (
+    AnswerSpec,
+    DataChoice,
+    DataSpec,
+    Experiment,
+    MethodChoice,
+    Protocol,
+    SearchSpec,
+    Sees,
+    TaskSpec,
+    check_names,
+)
 from comes.experiment.results import (
     RESULT_FILE,
-    AnswerSpec,
-    DataSpec,
     Degenerate,
     HammingByCut,
     Names,
     RepeatResult,
     Result,
-    SearchSpec,
-    Sees,
     Size,
-    TaskSpec,
     TrueRisk,
     read_results,
 )
-from comes.flat_settings import from_flat, frozen_settings
+from comes.flat_settings import flat_names, from_flat, frozen_settings
 from comes.generation import generate, simulate_answers
 from comes.images import ImageClassifier
 from comes.label_metrics import LABEL_METRICS, measure_labels
@@ -55,7 +62,216 @@ from comes.selection.thresholds import cut_by_row
 from comes.tables.columns import needs_encoding
 
 Rows = npt.NDArray[np.intp]
+Classifier = CandidateClassifier | ImageClassifier
 PAPER_EXCLUDE_RATE = 0.1  # of the cases that have a rate, where none is given
+DIGITS = 6  # of a metric in a result
+LABEL_DIGITS = 4  # of that of a label
+STEPS = ("learning_rate", "epochs")  # beyond whose values a search can go
+CHECKPOINT = ".checkpoint"  # ending of the state of one repeat
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A method on a data set. Its spec alone decides the result."""
+
+    names: Names
+    spec: TaskSpec
+
+    @property
+    def name(self) -> str:
+        """What a person would call it; it is unique within an experiment."""
+        return self.names.title(self.spec)
+
+    @property
+    def key(self) -> str:
+        """Name of its folder: equal specs have equal keys, in whatever experiment they are."""
+        return self.spec.key
+
+
+def tasks_of(experiment: Experiment) -> list[Task]:
+    """Return the tasks of an experiment; no two have the same name or do the same."""
+    _check_settings(experiment)
+    values = [None] if experiment.sweep is None else experiment.sweep.values
+    choices = itertools.product(experiment.drawn_data, experiment.methods, values)
+    tasks: dict[str, Task] = {}
+    for task in (_make_task(experiment, *choice) for choice in choices):
+        if task.name in tasks or task.key in {other.key for other in tasks.values()}:
+            raise ComesError(
+                f"{experiment.name} has {task.name} twice; give one another label, or leave it out."
+            )
+        tasks[task.name] = task
+    return list(tasks.values())
+
+
+def _check_settings(experiment: Experiment) -> None:
+    """Refuse settings that the classifier does not have."""
+    classifier = (ImageClassifier if experiment.images else CandidateClassifier)()
+    known = flat_names(classifier.get_params(deep=False)) - {"method"}
+    parts: dict[str, Mapping[str, Any]] = {"settings": experiment.settings}
+    for k, method in enumerate(experiment.methods):
+        parts[f"methods.{k}.settings"] = method.settings
+    try:
+        for where, settings in parts.items():
+            check_names(settings, known, where)
+        if experiment.search is not None:
+            grid = experiment.search.grid
+            check_names(grid, known | {field.name for field in fields(SearchSpec)}, "search")
+            if not grid or not all(grid.values()):
+                raise ValueError("search: give at least one setting with values to try.")
+    except ValueError as error:
+        raise ComesError(f"{experiment.name}: {error}") from None
+
+
+def _make_task(
+    experiment: Experiment, data: DataChoice, method: MethodChoice, value: float | None
+) -> Task:
+    """Return the task of a method on a data set, at a value of the sweep if there is one."""
+    sweep = None if experiment.sweep is None else experiment.sweep.key
+    rates = method.answer_rates or experiment.answer_rates
+    paths = (data.name, method.method.rpartition(":")[0])  # run again when a file changes
+    files = [Path(path) for path in paths if Path(path).is_file()]
+    hashes = [hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in files]
+    values: dict[str, Any] = {
+        **{field.name: getattr(experiment, field.name) for field in fields(Protocol)},
+        "class_prior": method.class_prior or experiment.class_prior,
+        "data": DataSpec(**{field.name: getattr(data, field.name) for field in fields(DataSpec)}),
+        "method": method.method,
+        "settings": experiment.settings | method.settings,
+        "content": "".join(hashes) or None,
+        "flood": experiment.flood,
+        "train_rows": experiment.train_rows,
+        "sees": method.sees or (None if data.answers is None else "all"),
+        "answer_rates": "true" if rates == "true" else None,
+        "training": method.training,
+    }
+    spec = TaskSpec(**values | ({} if sweep is None else {sweep: value}))
+    return Task(Names(experiment.name, data.title, method.label or method.method, sweep), spec)
+
+
+def read_task_results(tasks: Sequence[Task], folder: str | Path) -> list[Result]:
+    """Return the results of tasks that a folder holds, under the names of these tasks."""
+    names = {task.key: task.names for task in tasks}
+    if not any((Path(folder) / key / RESULT_FILE).exists() for key in names):
+        return []
+    return read_results([folder], names)
+
+
+class Repeat(NamedTuple):
+    """Rows to train and to test on, and labels; those of test rows are never used."""
+
+    number: int
+    train: Rows
+    test: Rows
+    labels: Any  # (n, q): candidates as a bool matrix, or what the method sees as Answers
+
+
+def run_task(task: Task, folder: Path | None = None) -> Result:
+    """Train and test every repeat of a task; the folder keeps states of long trainings."""
+    started = time.perf_counter()
+    forget_peaks()
+    spec = task.spec
+    dataset, n_train = load_data(spec.data)
+    repeats = list(draw_repeats(spec, dataset, n_train))
+    choices = choose_settings(spec, dataset, repeats)
+    classifiers = [
+        _make_classifier(spec, dataset, repeat, choice.get("chosen", {}))
+        for repeat, choice in zip(repeats, choices, strict=True)
+    ]
+    if spec.images:
+        for classifier, repeat in zip(classifiers, repeats, strict=True):
+            state = None if folder is None else folder / f"{repeat.number}{CHECKPOINT}"
+            X = take_rows(dataset.X, repeat.train)
+            classifier.fit(X, repeat.labels[repeat.train], checkpoint=state)
+    else:
+        labels, rows = [repeat.labels for repeat in repeats], [repeat.train for repeat in repeats]
+        classifiers = fit_together(classifiers, dataset.X, labels, rows, n_jobs=1)
+    relevant = dataset.known_relevant()
+    network = classifiers[0].network_ if spec.images else classifiers[0].module_
+    device = next(network.parameters()).device
+    on_gpu = device.type == "cuda"
+    return Result(
+        names=task.names,
+        spec=spec,
+        size=Size(len(dataset), 0 if spec.images else dataset.X.shape[1], relevant.shape[1]),
+        degenerate=Degenerate(**count_degenerate(relevant)),
+        repeats=tuple(
+            judge_classifier(classifier, dataset, repeat.test, choice)
+            for classifier, repeat, choice in zip(classifiers, repeats, choices, strict=True)
+        ),
+        seconds=round(time.perf_counter() - started, 2),
+        versions={
+            "comes": comes.__version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        device=f"{device} ({torch.cuda.get_device_name(device)})" if on_gpu else "cpu",
+        label_names=tuple(dataset.label_names),
+        peak_memory=read_peak(),
+        peak_device_memory=(
+            round(torch.cuda.max_memory_allocated() / 2**20, 1) if on_gpu else None
+        ),
+    )
+
+
+def load_data(spec: DataSpec) -> tuple[Dataset, int | None]:
+    """Return the data set of a task, followed by the rows of its test set if it names one.
+
+    The number is that of its rows to train on; None where that is drawn.
+    """
+    dataset = _open_part(spec, spec.name)
+    if spec.test is None:
+        return dataset, None
+    test = _open_part(spec, spec.test).align_labels(dataset.label_names)
+    return join_rows(dataset, test), len(dataset)
+
+
+def _open_part(spec: DataSpec, name: str) -> Dataset:
+    """Return the data set to train on, or the one to test on."""
+    if name == "scenes":
+        dataset = make_scenes(n=2000 if spec.rows is None else spec.rows)
+    else:
+        dataset = open_dataset(name, **(spec.read or {}))
+    dataset.known_relevant()
+    if spec.case is None and spec.answers is None and dataset.candidates is None:
+        raise ComesError(f"{name} comes without candidates; give it a case, or answers.")
+    if isinstance(dataset.X, pd.DataFrame) and not needs_encoding(dataset.X):
+        return replace(dataset, X=dataset.X.to_numpy(dtype=np.float64))
+    return dataset
+
+
+def draw_repeats(spec: TaskSpec, dataset: Dataset, n_train: int | None = None) -> Iterator[Repeat]:
+    """Yield the folds, or the label seeds, of a task."""
+    for k, (train, test) in enumerate(_split_rows(spec, len(dataset), n_train)):
+        label_seed = spec.seed if spec.folds is not None else spec.seed + k
+        labels = draw_labels(spec, dataset, train, label_seed)
+        yield Repeat(k, _draw_rows(train, spec.train_rows, spec.seed + k), test, labels)
+
+
+def _split_rows(spec: TaskSpec, n: int, n_train: int | None) -> list[tuple[Rows, Rows]]:
+    """Return the rows to train and to test on of every repeat; label seeds share them."""
+    if spec.folds is not None:
+        if spec.folds > n:
+            raise ComesError(f"folds must be at most the number of rows, {n}; got {spec.folds}.")
+        folds = KFold(spec.folds, shuffle=True, random_state=spec.seed)
+        return list(folds.split(np.zeros(n)))[: spec.first_folds]
+    assert spec.label_seeds is not None
+    if n_train is not None:
+        train, test = np.split(np.arange(n), [n_train])
+    else:
+        train, test = train_test_split(
+            np.arange(n), test_size=spec.test_share, random_state=spec.seed
+        )
+    return [(train, test)] * spec.label_seeds
+
+
+def _draw_rows(rows: Rows, train_rows: float | None, seed: int) -> Rows:
+    """Return the rows to train on: all, or as many as the task wants."""
+    most = len(rows) if train_rows is None else int(train_rows)
+    if most > len(rows):
+        raise ComesError(f"train_rows is {most}, and there are {len(rows)} rows to train on.")
+    return rows if most == len(rows) else np.random.default_rng(seed).permutation(rows)[:most]
 
 
 def draw_labels(spec: TaskSpec, dataset: Dataset, rows: Rows, seed: int) -> BoolMatrix | Answers:
@@ -147,188 +363,64 @@ def _exclude_rate_of(data: DataSpec) -> float:
     return 1 - data.rate if data.case == "a" else data.rate
 
 
-class Repeat(NamedTuple):
-    """Rows to train and to test on, and labels; those of test rows are never used."""
-
-    train: Rows
-    test: Rows
-    labels: Any  # (n, q): candidates as a bool matrix, or what the method sees as Answers
-
-
-class Loaded(NamedTuple):
-    """A data set, and how many of its rows are to be trained on; None where that is drawn."""
-
-    dataset: Dataset
-    n_train: int | None
-
-
-def load_data(spec: DataSpec) -> Loaded:
-    """Return the data set of a task, followed by the rows of its test set if it names one."""
-    dataset = _open_part(spec, spec.name)
-    if spec.test is None:
-        return Loaded(dataset, None)
-    test = _open_part(spec, spec.test).align_labels(dataset.label_names)
-    return Loaded(join_rows(dataset, test), len(dataset))
-
-
-def _open_part(spec: DataSpec, name: str) -> Dataset:
-    """Return the data set to train on, or the one to test on."""
-    if name == "scenes":
-        dataset = make_scenes(n=2000 if spec.rows is None else spec.rows)
-    else:
-        dataset = open_dataset(name, **(spec.read or {}))
-    dataset.known_relevant()
-    if spec.case is None and spec.answers is None and dataset.candidates is None:
-        raise ComesError(f"{name} comes without candidates; give it a case, or answers.")
-    if isinstance(dataset.X, pd.DataFrame) and not needs_encoding(dataset.X):
-        return replace(dataset, X=dataset.X.to_numpy(dtype=np.float64))
-    return dataset
-
-
-def draw_repeats(spec: TaskSpec, dataset: Dataset, n_train: int | None = None) -> Iterator[Repeat]:
-    """Yield the folds, or the label seeds, of a task."""
-    for k, (train, test) in enumerate(_split_rows(spec, len(dataset), n_train)):
-        label_seed = spec.seed if spec.folds is not None else spec.seed + k
-        labels = draw_labels(spec, dataset, train, label_seed)
-        yield Repeat(_draw_rows(train, spec.train_rows, spec.seed + k), test, labels)
-
-
-def _split_rows(spec: TaskSpec, n: int, n_train: int | None) -> list[tuple[Rows, Rows]]:
-    """Return the rows to train and to test on of every repeat; label seeds share them."""
-    if spec.folds is not None:
-        if spec.folds > n:
-            raise ComesError(f"folds must be at most the number of rows, {n}; got {spec.folds}.")
-        folds = KFold(spec.folds, shuffle=True, random_state=spec.seed)
-        return list(folds.split(np.zeros(n)))[: spec.first_folds]
-    assert spec.label_seeds is not None
-    if n_train is not None:
-        train, test = np.split(np.arange(n), [n_train])
-    else:
-        train, test = train_test_split(
-            np.arange(n), test_size=spec.test_share, random_state=spec.seed
-        )
-    return [(train, test)] * spec.label_seeds
-
-
-def _draw_rows(rows: Rows, train_rows: float | None, seed: int) -> Rows:
-    """Return the rows to train on: all, or as many as the task wants."""
-    most = len(rows) if train_rows is None else int(train_rows)
-    if most > len(rows):
-        raise ComesError(f"train_rows is {most}, and there are {len(rows)} rows to train on.")
-    return rows if most == len(rows) else np.random.default_rng(seed).permutation(rows)[:most]
-
-
-Classifier = CandidateClassifier | ImageClassifier
-DIGITS = 6  # of a metric in a result
-LABEL_DIGITS = 4  # of that of a label
-
-
-class Found(NamedTuple):
-    """What a search found for a repeat; nothing where there was none."""
-
-    settings: Mapping[str, Any] = MappingProxyType({})
-    tied: int | None = None  # how many other settings are level with them
-    edges: tuple[str, ...] | None = None  # in what nothing was tried beyond them
-
-
-def judge_classifier(
-    classifier: Classifier, dataset: Dataset, repeat: Repeat, found: Found
-) -> RepeatResult:
-    """Return the numbers of a repeat."""
-    relevant = dataset.known_relevant()[repeat.test]
-    X = take_rows(dataset.X, repeat.test)
-    if isinstance(classifier, ImageClassifier):  # other methods will ask for the same features
-        scores = classifier.decision_function(X, cache=True)
-    else:
-        scores = classifier.decision_function(X)
-    predictions = classifier.cut_scores(scores)
-    return RepeatResult(
-        pml=_round_values(evaluate(scores, relevant, predictions, "pml")),
-        sklearn=_round_values(evaluate(scores, relevant, predictions, "sklearn")),
-        hamming_loss=HammingByCut(
-            zero=round(hamming_loss(scores > 0, relevant), DIGITS),
-            minmax=round(hamming_loss(cut_by_row(scores), relevant), DIGITS),
-        ),
-        true_risk=TrueRisk(**_round_values(true_risks(scores, relevant))),
-        risk=tuple(float(f"{value:.5g}") for value in classifier.history_.risk),
-        seconds=round(classifier.history_.seconds, 2),
-        chosen=dict(found.settings) or None,
-        tied=found.tied,
-        edges=found.edges,
-        held_out=tuple(round(score, DIGITS) for score in classifier.history_.validation) or None,
-        by_label=_measure_labels(scores, relevant, predictions),
-    )
-
-
-def _measure_labels(
-    scores: npt.NDArray[np.floating], relevant: BoolMatrix, predictions: npt.NDArray[np.int64]
-) -> dict[str, tuple[float | None, ...]]:
-    """Return what a result keeps of every label."""
-    table = measure_labels(scores, relevant, predictions)
-    return {
-        name: tuple(None if np.isnan(v) else round(v, LABEL_DIGITS) for v in table[name].tolist())
-        for name in LABEL_METRICS
-    }
-
-
-def true_risks(scores: npt.NDArray[np.floating], relevant: BoolMatrix) -> dict[str, float]:
-    """Return what the risks of the paper estimate: its Equations 2 and 4 on true labels."""
-    g, y = torch.as_tensor(scores, dtype=torch.float64), torch.as_tensor(relevant)
-    # With the truth for candidates and its own prior, (1 - pi_j) / n_j is 1 / n.
-    ranking = ranking_risk(g, y, y.double().mean(dim=0))
-    return {"hamming": float(bce_risk(g, y)), "ranking": float(ranking) - risk_floor(relevant)}
-
-
-def risk_floor(relevant: BoolMatrix) -> float:
-    """Return the least ranking risk that any scores can have: sum_{j<k} p(y_j = 0, y_k = 0)."""
-    n_irrelevant = (~relevant).sum(axis=1)
-    return float((n_irrelevant * (n_irrelevant - 1) / 2).mean())
-
-
-def name_device(classifier: Classifier) -> str:
-    """Return where a classifier was trained: "cpu", or the name of a GPU."""
-    network = classifier.network_ if isinstance(classifier, ImageClassifier) else classifier.module_
-    device = next(network.parameters()).device
-    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"
-
-
-def _round_values(metrics: dict[str, float]) -> dict[str, float]:
-    return {name: round(value, DIGITS) for name, value in metrics.items()}
-
-
-CHECKPOINT = ".checkpoint"  # ending of the state of one repeat
-
-
-class Trial(NamedTuple):
-    """One training: the number of its repeat, its rows, and the settings found for it."""
-
-    number: int
-    repeat: Repeat
-    found: Found
-
-
-def fit_trials(
-    spec: TaskSpec, dataset: Dataset, trials: list[Trial], folder: Path | None = None
-) -> list[Classifier]:
-    """Return a classifier for every trial; the folder keeps states of long trainings."""
-    classifiers = [_make_classifier(spec, dataset, trial) for trial in trials]
-    if spec.images:
-        return [
-            classifier.fit(
-                take_rows(dataset.X, repeat.train),
-                repeat.labels[repeat.train],
-                checkpoint=None if folder is None else folder / f"{k}{CHECKPOINT}",
-            )
-            for classifier, (k, repeat, _) in zip(classifiers, trials, strict=True)
+def choose_settings(
+    spec: TaskSpec, dataset: Dataset, repeats: Sequence[Repeat]
+) -> list[dict[str, Any]]:
+    """Return what a search chose in each repeat, as fields of its result; nothing without one."""
+    search = spec.search
+    if search is None:
+        return [{} for _ in repeats]
+    contests = []
+    for repeat in repeats:
+        seed = spec.seed + repeat.number
+        rows, held = train_test_split(repeat.train, test_size=search.held_out, random_state=seed)
+        shorter = repeat._replace(train=rows)
+        classifiers = [
+            _make_classifier(spec, dataset, shorter, dict(zip(search.grid, values, strict=True)))
+            for values in itertools.product(*search.grid.values())
         ]
-    labels, rows = zip(*((t.repeat.labels, t.repeat.train) for t in trials), strict=True)
-    return fit_together(classifiers, dataset.X, list(labels), rows, n_jobs=1)
+        prior = None
+        if search.criterion not in (None, "own_risk"):  # one that all are judged with
+            prior = classifiers[0].class_prior
+            if prior is None:
+                X, labels = take_rows(dataset.X, repeat.train), repeat.labels[repeat.train]
+                prior = estimate_shared_prior(X, labels, seed)
+        contests.append(Contest(classifiers, repeat.labels, [(rows, held)], prior))
+    criterion = search.criterion or "trained_risk"
+    extend = bool(search.extend and search.criterion)
+    choices = choose_each(contests, dataset.X, criterion=criterion, extend=extend, n_jobs=1)
+    combinations = list(itertools.product(*search.grid.values()))
+    results = []
+    for contest, choice in zip(contests, choices, strict=True):
+        rest = _describe_rest(choice.classifier)
+        # What extends a grid differs in the learning rate and epochs only.
+        place = (
+            choice.best
+            if choice.best < len(combinations)
+            else next(
+                k for k, tried in enumerate(contest.classifiers) if _describe_rest(tried) == rest
+            )
+        )
+        chosen = dict(zip(search.grid, combinations[place], strict=True))
+        chosen |= {name: getattr(choice.classifier, name) for name in STEPS if name in chosen}
+        result: dict[str, Any] = {"chosen": chosen}
+        if search.criterion is not None:
+            result |= {"tied": len(choice.tied), "edges": choice.edges}
+        results.append(result)
+    return results
 
 
-def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
-    """Return the classifier of a trial, which knows what the spec lets it know; not fitted."""
-    relevant = dataset.known_relevant()[trial.repeat.train]
-    seed = spec.seed + trial.number
+def _describe_rest(classifier: CandidateClassifier) -> str:
+    """Return the parameters of a classifier without those that a search extends."""
+    return repr({k: v for k, v in classifier.get_params().items() if k not in STEPS})
+
+
+def _make_classifier(
+    spec: TaskSpec, dataset: Dataset, repeat: Repeat, chosen: Mapping[str, Any]
+) -> Any:
+    """Return a classifier that knows what the spec lets it know; not fitted."""
+    relevant = dataset.known_relevant()[repeat.train]
+    seed = spec.seed + repeat.number
     known: dict[str, Any] = {"random_state": seed, "progress": False}
     if spec.class_prior == "true":
         prior = count_class_prior(relevant)
@@ -340,51 +432,10 @@ def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
         known |= true_rates(spec)
     if spec.flood is not None:
         known["flood_level"] = spec.flood * risk_floor(relevant)
-    settings = known | dict(spec.settings) | dict(trial.found.settings)
+    settings = known | dict(spec.settings) | dict(chosen)
     settings = frozen_settings(spec.method, spec.training, spec.images, settings)
     make = ImageClassifier if spec.images else CandidateClassifier
     return make(**from_flat({"method": load_method(spec.method), **settings}))
-
-
-def choose_settings(spec: TaskSpec, dataset: Dataset, repeats: list[Repeat]) -> list[Found]:
-    """Return the settings of each repeat that are best by what was said about held-out rows."""
-    search = spec.search
-    if search is None:
-        return [Found() for _ in repeats]
-    contests = [_make_contest(spec, search, dataset, k, own) for k, own in enumerate(repeats)]
-    if search.criterion is None:
-        choices = choose_each(contests, dataset.X, criterion="trained_risk", n_jobs=1)
-        return [Found(_settings_of(choice)) for choice in choices]
-    extend = bool(search.extend)
-    choices = choose_each(contests, dataset.X, criterion=search.criterion, extend=extend, n_jobs=1)
-    return [Found(_settings_of(choice), len(choice.tied), choice.edges) for choice in choices]
-
-
-def _make_contest(
-    spec: TaskSpec, search: SearchSpec, dataset: Dataset, k: int, repeat: Repeat
-) -> Contest:
-    """Return the grid of a search, with the rows of a repeat that it is judged on."""
-    rows, held = train_test_split(
-        repeat.train, test_size=search.held_out, random_state=spec.seed + k
-    )
-    grid: list[dict[str, Any]] = [
-        {"learning_rate": learning_rate, "epochs": epochs}
-        for learning_rate, epochs in itertools.product(search.learning_rate, search.epochs)
-    ]
-    shorter = repeat._replace(train=rows)
-    classifiers = [_make_classifier(spec, dataset, Trial(k, shorter, Found(own))) for own in grid]
-    prior = None
-    if search.criterion not in (None, "own_risk"):  # one that all are judged with
-        prior = classifiers[0].class_prior
-        if prior is None:
-            own_X, said = take_rows(dataset.X, repeat.train), repeat.labels[repeat.train]
-            prior = estimate_shared_prior(own_X, said, spec.seed + k)
-    return Contest(classifiers, repeat.labels, [(rows, held)], prior)
-
-
-def _settings_of(choice: Choice) -> dict[str, Any]:
-    """Return what a search varies, of the classifier that it chose."""
-    return {name: getattr(choice.classifier, name) for name in ("learning_rate", "epochs")}
 
 
 def load_method(name: str) -> Any:
@@ -402,8 +453,56 @@ def load_method(name: str) -> Any:
     return getattr(module, function)
 
 
-STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-MIB = 2**20
+def judge_classifier(
+    classifier: Classifier, dataset: Dataset, test: Rows, choice: Mapping[str, Any]
+) -> RepeatResult:
+    """Return the numbers of a repeat, with what a search chose for it."""
+    relevant, X = dataset.known_relevant()[test], take_rows(dataset.X, test)
+    if isinstance(classifier, ImageClassifier):  # other methods will ask for the same features
+        scores = classifier.decision_function(X, cache=True)
+    else:
+        scores = classifier.decision_function(X)
+    predictions = classifier.cut_scores(scores)
+    table = measure_labels(scores, relevant, predictions)
+    history = classifier.history_
+    return RepeatResult(
+        pml=_round_values(evaluate(scores, relevant, predictions, "pml")),
+        sklearn=_round_values(evaluate(scores, relevant, predictions, "sklearn")),
+        hamming_loss=HammingByCut(
+            zero=round(hamming_loss(scores > 0, relevant), DIGITS),
+            minmax=round(hamming_loss(cut_by_row(scores), relevant), DIGITS),
+        ),
+        true_risk=TrueRisk(**_round_values(true_risks(scores, relevant))),
+        risk=tuple(float(f"{value:.5g}") for value in history.risk),
+        seconds=round(history.seconds, 2),
+        held_out=tuple(round(score, DIGITS) for score in history.validation) or None,
+        by_label={
+            name: tuple(
+                None if np.isnan(value) else round(value, LABEL_DIGITS)
+                for value in table[name].tolist()
+            )
+            for name in LABEL_METRICS
+        },
+        **choice,
+    )
+
+
+def _round_values(metrics: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, DIGITS) for name, value in metrics.items()}
+
+
+def true_risks(scores: npt.NDArray[np.floating], relevant: BoolMatrix) -> dict[str, float]:
+    """Return what the risks of the paper estimate: its Equations 2 and 4 on true labels."""
+    g, y = torch.as_tensor(scores, dtype=torch.float64), torch.as_tensor(relevant)
+    # With the truth for candidates and its own prior, (1 - pi_j) / n_j is 1 / n.
+    ranking = ranking_risk(g, y, y.double().mean(dim=0))
+    return {"hamming": float(bce_risk(g, y)), "ranking": float(ranking) - risk_floor(relevant)}
+
+
+def risk_floor(relevant: BoolMatrix) -> float:
+    """Return the least ranking risk that any scores can have: sum_{j<k} p(y_j = 0, y_k = 0)."""
+    n_irrelevant = (~relevant).sum(axis=1)
+    return float((n_irrelevant * (n_irrelevant - 1) / 2).mean())
 
 
 def forget_peaks() -> None:
@@ -421,121 +520,3 @@ def read_peak() -> float | None:
     except OSError:
         return None
     return None if found is None else round(int(found[1]) / 1024, 1)
-
-
-def read_device_peak(device: str) -> float | None:
-    """Return the greatest memory of tensors on a GPU, in MiB; None on a CPU."""
-    if not device.startswith("cuda"):
-        return None
-    return round(torch.cuda.max_memory_allocated() / MIB, 1)
-
-
-@dataclass(frozen=True)
-class Task:
-    """A method on a data set. Its spec alone decides the result.
-
-    Examples
-    --------
-    >>> from comes.experiment.results import DataSpec
-    >>> spec = TaskSpec(data=DataSpec(name="scenes"), method="bce", folds=3)
-    >>> task = Task(Names("smoke", "scenes", "plain BCE"), spec)
-    >>> task.name, task.key
-    ('plain BCE on scenes', '55cf8858d1e5c08f')
-    """
-
-    names: Names
-    spec: TaskSpec
-
-    @property
-    def name(self) -> str:
-        """What a person would call it; it is unique within an experiment."""
-        return self.names.title(self.spec)
-
-    @property
-    def key(self) -> str:
-        """Name of its folder: equal specs have equal keys, in whatever experiment they are."""
-        return self.spec.key
-
-
-def run_task(task: Task, folder: Path | None = None) -> Result:
-    """Train and test every repeat of a task.
-
-    Parameters
-    ----------
-    task : Task
-    folder : Path, optional
-        Keeps checkpoints, from which long trainings resume.
-
-    Returns
-    -------
-    result : Result
-
-    Examples
-    --------
-    >>> from comes.experiment.results import DataSpec
-    >>> data = DataSpec(name="scenes", case="b", rate=0.5, rows=40)
-    >>> settings = {"epochs": 1, "hidden": 4, "device": "cpu"}
-    >>> spec = TaskSpec(data=data, method="bce", settings=settings, folds=2)
-    >>> result = run_task(Task(Names("tiny", "scenes", "bce"), spec))
-    >>> result.size.n, len(result.repeats), "average_precision" in result.means()
-    (40, 2, True)
-    """
-    started = time.perf_counter()
-    forget_peaks()
-    dataset, n_train = load_data(task.spec.data)
-    repeats = list(draw_repeats(task.spec, dataset, n_train))
-    chosen = choose_settings(task.spec, dataset, repeats)
-    trials = [Trial(k, *both) for k, both in enumerate(zip(repeats, chosen, strict=True))]
-    fitted = fit_trials(task.spec, dataset, trials, folder)
-    relevant = dataset.known_relevant()
-    d = 0 if task.spec.images else dataset.X.shape[1]
-    device = name_device(fitted[0])
-    return Result(
-        names=task.names,
-        spec=task.spec,
-        size=Size(n=len(dataset), d=d, q=relevant.shape[1]),
-        degenerate=Degenerate(**count_degenerate(relevant)),
-        repeats=tuple(
-            judge_classifier(classifier, dataset, trial.repeat, trial.found)
-            for classifier, trial in zip(fitted, trials, strict=True)
-        ),
-        seconds=round(time.perf_counter() - started, 2),
-        versions={
-            "comes": comes.__version__,
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-        device=device,
-        label_names=tuple(dataset.label_names),
-        peak_memory=read_peak(),
-        peak_device_memory=read_device_peak(device),
-    )
-
-
-def read_task_results(tasks: Sequence[Task], folder: str | Path) -> list[Result]:
-    """Return the results of tasks that a folder holds, under the names of these tasks.
-
-    Parameters
-    ----------
-    tasks : list of Task
-    folder : path
-        It may hold results of other experiments.
-
-    Returns
-    -------
-    results : list of Result
-        Empty where no task has a result yet.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from comes.experiment.results import DataSpec
-    >>> spec = TaskSpec(data=DataSpec(name="scenes"), method="bce", folds=3)
-    >>> read_task_results([Task(Names("smoke", "scenes", "bce"), spec)], tempfile.mkdtemp())
-    []
-    """
-    names = {task.key: task.names for task in tasks}
-    if not any((Path(folder) / key / RESULT_FILE).exists() for key in names):
-        return []
-    return read_results([folder], names)

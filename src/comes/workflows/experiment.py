@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from comes.experiment.config import read_experiment, tasks_of
+from comes.experiment.config import read_experiment
 from comes.experiment.results import Result, read_errors, read_results
 from comes.experiment.run import Outcome, run_tasks
-from comes.experiment.tasks import read_task_results
+from comes.experiment.tasks import read_task_results, tasks_of
 from comes.files import refuse_inputs
 from comes.report import list_means, write_report
 
