@@ -168,11 +168,7 @@ def _with_settings(method: Any, settings: Mapping[str, Any]) -> Any:
         if name not in known and name in neutral and value != neutral[name]:
             able = [key for key, other in METHODS.items() if name in other.get_params()]
             names = " or ".join(map(repr, able))
-            option = "--without-maybe" if name == "uses_maybe" else f"--{name.replace('_', '-')}"
-            raise ComesError(
-                f"{name} is for method {names}; leave it ({option} on the command line) out of "
-                f"{named.name!r}."
-            )
+            raise ComesError(f"{name} is for method {names}; leave it out of {named.name!r}.")
     chosen = {name: value for name, value in settings.items() if name in known}
     if chosen.get("variant", "") is None:
         del chosen["variant"]

@@ -1,17 +1,23 @@
-"""The progress bar of long work, on standard error."""
+"""Progress of long work on standard error: a bar on a terminal, elsewhere a line now and then."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 __all__ = ["progress_bar"]
+
+SECONDS_BETWEEN_LINES = 10.0
+in_command = False  # set by the command line: estimates of rates show their progress, too
+_is_active = False  # a bar inside another is not shown
+_last_line = time.monotonic()
 
 
 @contextmanager
 def progress_bar(
     total: int, description: str, *, unit: str = "", show: bool | None = None, start: int = 0
 ) -> Iterator[Callable[..., None]]:
-    """Show a progress bar inside the block, and clear it at the end.
+    """Show progress inside the block: a bar on a terminal, else a line at most every ten seconds.
 
     Parameters
     ----------
@@ -22,7 +28,7 @@ def progress_bar(
     unit : str
         Shown before the count, as in "epoch 3/200".
     show : bool, optional
-        By default the bar is shown if standard error is a terminal.
+        By default a bar is shown if standard error is a terminal, and lines are if it is not.
     start : int
         Steps that were done before.
 
@@ -41,9 +47,26 @@ def progress_bar(
     1
     4
     """
-    if not (sys.stderr.isatty() if show is None else show):
+    global _is_active
+    unit = unit and f"{unit} "
+    if show is False or (_is_active and not show):
         yield _ignore_step
         return
+    was_active, _is_active = _is_active, True
+    try:
+        if show or sys.stderr.isatty():
+            with _bar(total, description, unit, show, start) as advance:
+                yield advance
+        else:
+            yield _lines(total, description, unit, start)
+    finally:
+        _is_active = was_active
+
+
+@contextmanager
+def _bar(
+    total: int, description: str, unit: str, show: bool | None, start: int
+) -> Iterator[Callable[..., None]]:
     from rich.console import Console  # rich is needed only where a bar is shown
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -56,10 +79,30 @@ def progress_bar(
     )
     console = Console(stderr=True, force_terminal=show)
     with Progress(*columns, console=console, transient=True) as bar:
-        unit = unit and f"{unit} "
         task = bar.add_task(description, total=total, completed=start, unit=unit, note="")
         yield lambda note="", steps=1: bar.update(task, advance=steps, note=note)
 
 
+def _lines(total: int, description: str, unit: str, start: int) -> Callable[..., None]:
+    """Return `advance` that prints such as "training: epoch 12/40, about 9 s left"."""
+    global _last_line
+    began, done = time.monotonic(), start
+    if not in_command:  # a command is one work; else each bar is
+        _last_line = began
+
+    def advance(note: str = "", steps: int = 1) -> None:
+        nonlocal done
+        global _last_line
+        done += steps
+        now = time.monotonic()
+        if now - _last_line >= SECONDS_BETWEEN_LINES and done < total:
+            _last_line = now
+            left = (now - began) / max(done - start, 1) * (total - done)
+            text = f"{description}: {unit}{done}/{total}, about {left:.0f} s left"
+            print(text, file=sys.stderr, flush=True)
+
+    return advance
+
+
 def _ignore_step(note: str = "", steps: int = 1) -> None:
-    """Stand in for `advance` where no bar is shown."""
+    """Stand in for `advance` where nothing is shown."""

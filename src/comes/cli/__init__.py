@@ -1,7 +1,4 @@
-"""The command line. Command NAME lives in ``NAME_command.py``, a group in ``NAME_commands.py``.
-
-A command declares its options, calls one job (`comes.workflows`), and prints what it returns.
-"""
+"""The command line: a command declares its options, calls a workflow, and prints its result."""
 
 import io
 import sys
@@ -11,11 +8,12 @@ from typing import Annotated, Any
 import typer
 
 import comes
+from comes import progress
 from comes.cli.annotate import app as annotate
 from comes.cli.data import app as datasets
-from comes.cli.data import demo, doctor, features, generate, split
+from comes.cli.data import demo, doctor, split
 from comes.cli.experiments import bench, report
-from comes.cli.model import check, evaluate, export, fit, predict, priors
+from comes.cli.model import evaluate, export, fit, predict, priors
 from comes.cli.options import GroupPage, use_help_pages
 from comes.cli.printing import drop_foreign_options, greet, print_warning
 from comes.errors import ComesError
@@ -49,10 +47,7 @@ app.command(rich_help_panel=START)(demo)
 app.command(rich_help_panel=START)(doctor)
 app.add_typer(datasets, name="datasets", rich_help_panel=DATA)
 app.command(rich_help_panel=DATA)(split)
-app.command(rich_help_panel=DATA)(generate)
-app.command(rich_help_panel=DATA)(features)
 app.command(rich_help_panel=MODELS)(priors)
-app.command(rich_help_panel=MODELS)(check)
 app.command(rich_help_panel=MODELS)(fit)
 app.command(rich_help_panel=MODELS)(predict)
 app.command(rich_help_panel=MODELS)(evaluate)
@@ -64,21 +59,22 @@ use_help_pages(app, datasets, annotate)
 
 
 def main() -> None:
-    """Run the command line; our own errors become one line and exit code 1."""
+    """Run the command line; errors of comes become one line and exit code 1."""
     warnings.showwarning = print_warning
+    progress.in_command = True
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # some terminals cannot show arrows
             stream.reconfigure(errors="replace")
-    sys.exit(run_interruptible(_run_app))
+    sys.exit(run_interruptible(run_app))
 
 
-def _run_app() -> Any:
+def run_app() -> Any:
     """Run the command, and return its exit code."""
     try:
         app(prog_name="comes")
     except ComesError as error:
-        told = drop_foreign_options(str(error), typer.main.get_command(app), sys.argv[1:])
-        print(f"Error: {told}", file=sys.stderr)
+        message = drop_foreign_options(str(error), typer.main.get_command(app), sys.argv[1:])
+        print(f"Error: {message}", file=sys.stderr)
         return 1
     except SystemExit as end:
         return end.code

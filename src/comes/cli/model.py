@@ -1,5 +1,7 @@
-"""The options that are settings of a classifier."""
+"""Commands about models: fit, predict, evaluate, export, priors."""
 
+import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -29,6 +31,7 @@ from comes.cli.options import (
     takes_options,
 )
 from comes.cli.printing import (
+    STARTED,
     format_lines,
     print_json,
     print_metrics,
@@ -58,45 +61,15 @@ def training_options(
             autocompletion=complete_method,
         ),
     ] = None,
-    variant: Annotated[
-        str | None, option(help="Variant of the method, where it has several.")
-    ] = None,
     exclude_rate: Annotated[
         str | None,
-        rate_option(
-            help="For candidates: how often an irrelevant label is excluded, if that is known. One "
-            "number, or one per label separated by commas. Default: estimated."
-        ),
+        rate_option(help="How often irrelevant labels are excluded: one number, or one per label."),
     ] = None,
     no_rate: Annotated[
-        str | None,
-        rate_option(help="For answers: how often an irrelevant pair is called no, likewise."),
+        str | None, rate_option(help="How often an irrelevant pair is called no, likewise.")
     ] = None,
     yes_rate: Annotated[
-        str | None,
-        rate_option(help="For answers: how often a relevant pair is called yes, likewise."),
-    ] = None,
-    mistake_rate: Annotated[
-        float | None,
-        rate_option(help="For answers: how often a sure answer is wrong. Default: 0.", min=0),
-    ] = None,
-    without_maybe: Annotated[
-        bool,
-        rate_option("--without-maybe", help="Leave every 'maybe' out of the likelihood."),
-    ] = False,
-    flip_rate: Annotated[
-        str | None,
-        rate_option(
-            help="For ccmn: one number, one per label separated by commas, or class_prior. "
-            "Default: estimated."
-        ),
-    ] = None,
-    flood_level: Annotated[
-        str | None,
-        option(
-            help="For comes-rl: its risk is kept above this level, in units of the pair sum. A "
-            "number, 0 for none, or auto, a rule of the class priors (default)."
-        ),
+        str | None, rate_option(help="How often a relevant pair is called yes, likewise.")
     ] = None,
     model: Annotated[
         str | None,
@@ -108,71 +81,25 @@ def training_options(
     backbone: Annotated[
         str | None,
         image_option(
-            help="Network for images: resnet50 (default), timm:NAME or torchvision:NAME.",
+            help="Network: resnet50 (default), timm:NAME or torchvision:NAME.",
             autocompletion=complete_backbone,
         ),
     ] = None,
     weights: Annotated[
         str | None,
-        image_option(
-            help="Weights of the backbone: imagenet (default), or a .safetensors or .pth file."
-        ),
-    ] = None,
-    image_features: Annotated[
-        str | None,
-        image_option(
-            help="What the head reads of images: auto, all or pooled.",
-            autocompletion=offer("auto", "all", "pooled"),
-        ),
+        image_option(help="Its weights: imagenet (default), or a .safetensors or .pth file."),
     ] = None,
     image_size: Annotated[
-        int | None,
-        image_option(
-            help="Height and width of images. Default: the network's own, 224 for resnet50.", min=8
-        ),
-    ] = None,
-    augment: Annotated[
-        str | None,
-        image_option(
-            help="Augmentation of images: flip (default), crop, mixup, none.",
-            autocompletion=offer("flip", "crop", "mixup", "none"),
-        ),
-    ] = None,
-    backbone_learning_rate: Annotated[
-        float | None, image_option(help="Learning rate of the backbone. Default: 1e-5.", min=0)
-    ] = None,
-    part_size: Annotated[
-        int | None,
-        image_option(
-            help="Images to process at a time, if a batch does not fit into memory.", min=1
-        ),
-    ] = None,
-    probe_epochs: Annotated[
-        int | None,
-        image_option(help="Epochs of the head on the frozen backbone; 0 skips them.", min=0),
+        int | None, image_option(help="Height and width. Default: the network's own.", min=8)
     ] = None,
     epochs: Annotated[
         int | None,
-        option(
-            help="Passes over the rows. Default: the method's own; for images 0, which leaves the "
-            "backbone frozen.",
-            min=0,
-        ),
+        option(help="Passes over the rows; with images, epochs of fine-tuning.", min=0),
     ] = None,
-    batch_size: Annotated[
-        int | None, option(help="Rows in a step. Default: the method's own; for images 64.", min=1)
-    ] = None,
+    batch_size: Annotated[int | None, option(help="Rows in a step.", min=1)] = None,
     learning_rate: Annotated[
-        float | None,
-        option(help="Of the optimizer. Default: the method's own; for images 1e-4.", min=0),
+        float | None, option(help="Learning rate of the optimizer.", min=0)
     ] = None,
-    reduction: Annotated[
-        str,
-        option(
-            help="How a batch becomes one number: auto, sum, mean or per_label.",
-            autocompletion=offer("auto", "sum", "mean", "per_label"),
-        ),
-    ] = "auto",
     threshold: Annotated[
         str,
         option(
@@ -182,72 +109,66 @@ def training_options(
     ] = "auto",
     as_published: Annotated[
         bool,
-        option(
-            "--as-published",
-            help="Train on a table as the paper does, by default comes-hl.",
-        ),
+        option("--as-published", help="Train on a table as the paper does, by default comes-hl."),
     ] = False,
     early_stopping: Annotated[
         bool,
         option("--early-stopping", help="Keep the epoch with the least risk on held-out rows."),
     ] = False,
+    settings: Annotated[
+        list[str] | None,
+        option("--set", help="Any other parameter, NAME=VALUE, such as flood_level=0.5."),
+    ] = None,
     device: Annotated[
         str, option(help="Where to compute: auto, cpu, cuda, ...", autocompletion=complete_device)
     ] = "auto",
     seed: Seed = 0,
 ) -> dict[str, Any]:
-    """Return the settings that were given; the parameters are the options."""
-    from comes.flat_settings import PUBLISHED_1_0_0
+    """Return the settings that were chosen; the parameters are the options."""
+    from comes.flat_settings import OF_METHODS, PUBLISHED_1_0_0
     from comes.methods import BEST_PUBLISHED, DEFAULT, METHODS
 
-    rates = flip_rate if flip_rate == "class_prior" else parse_numbers(flip_rate, "--flip-rate")
+    others = parse_settings(settings or ())
     trained = method or (BEST_PUBLISHED if as_published else DEFAULT)
-    level = _parse_flood_level(flood_level)
-    flooded = [name for name, known in METHODS.items() if "flood_level" in known.get_params()]
-    if isinstance(level, float) and trained in METHODS and trained not in flooded:
-        raise ComesError(
-            f"--flood-level is for {', '.join(flooded)}; got method {trained}. Leave it out."
-        )
+    for name in [name for name in others if name in OF_METHODS and trained in METHODS]:
+        able = [key for key, known in METHODS.items() if name in known.get_params()]
+        if able and trained not in able:
+            raise ComesError(
+                f"--set {name} is for {', '.join(able)}; got method {trained}. Leave it out."
+            )
     published = {"method": BEST_PUBLISHED, **PUBLISHED_1_0_0, "reduction": "sum"}
-    published = published if as_published else {}
-    return published | drop_missing(
+    chosen = drop_missing(
         method=method,
-        variant=variant,
         exclude_rate=parse_numbers(exclude_rate, "--exclude-rate"),
         no_rate=parse_numbers(no_rate, "--no-rate"),
         yes_rate=parse_numbers(yes_rate, "--yes-rate"),
-        mistake_rate=mistake_rate,
-        uses_maybe=False if without_maybe else None,
-        flip_rate=rates,
-        flood_level=level,
         model=model,
         backbone=backbone,
         weights=weights,
-        features=image_features,
         image_size=image_size,
-        augment=augment,
-        backbone_learning_rate=backbone_learning_rate,
-        part_size=part_size,
-        probe_epochs=probe_epochs,
         epochs=epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,
-        reduction=None if reduction == "auto" else reduction,
         threshold=threshold,
         early_stopping=early_stopping,
         device=device,
         random_state=seed,
     )
+    return (published if as_published else {}) | chosen | others
 
 
-def _parse_flood_level(text: str | None) -> float | str | None:
-    """Return "auto", a number, or None if the option was not given."""
-    if text is None or text == "auto":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ComesError(f"--flood-level should be auto or a number; got {text!r}.") from None
+def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
+    """Return settings from texts such as "flood_level=0.5"; a value is json, or a word."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise ComesError(f"--set should be NAME=VALUE, such as flood_level=0.5; got {text!r}.")
+        try:
+            found[name.strip()] = json.loads(value)
+        except ValueError:
+            found[name.strip()] = value.strip()
+    return found
 
 
 @takes_options(settings=training_options, reading=reading_options)
@@ -261,34 +182,22 @@ def fit(
         typer.Option(help="A table of class priors, as 'comes priors -o' writes it."),
     ] = None,
     clean: Clean = None,
-    freeze: Annotated[
-        bool,
-        image_option(
-            "--freeze", help="Do not fine-tune the backbone; the default without --epochs."
-        ),
-    ] = False,
     embedding: Annotated[
         str | None,
         typer.Option(
-            help="What turns texts into vectors: wordllama, the folder of a model, or the name of "
-            "one in the cache of Hugging Face. Default: TF-IDF."
+            help="Vectors of texts: wordllama, or a model of Hugging Face. Default: TF-IDF."
         ),
     ] = None,
     select: Annotated[
-        str | None,
-        typer.Option(
-            help="Settings to choose on what was said about held-out rows: method, lr, epochs, "
-            "separated by commas."
-        ),
+        list[str] | None,
+        typer.Option(help="Choose on held-out rows: method, lr, epochs."),
     ] = None,
     stream: Annotated[
         bool,
-        typer.Option(
-            "--stream", help="DATA is a folder, pattern or address of files: read them in blocks."
-        ),
+        typer.Option("--stream", help="DATA is a folder, pattern or address: read it in blocks."),
     ] = False,
     buffer_rows: Annotated[
-        int, typer.Option(min=1, help="With --stream: about how many rows are mixed.")
+        int, typer.Option(min=1, help="With --stream: about how many rows are mixed.", hidden=True)
     ] = 2**17,
     as_json: Json = False,
 ) -> None:
@@ -306,34 +215,40 @@ def fit(
     """
     from comes.workflows.fit import fit_model, fit_stream
 
+    chosen = split_names(select)
+    fitted: FittedModel | FittedStream
     if stream:
-        unused: dict[str, Any] = {"priors": priors, "clean": clean, "select": select}
-        unused |= {"freeze": freeze, "embedding": embedding}
-        streamed = fit_stream(
-            data, settings, reading=reading, buffer_rows=buffer_rows, output=output, **unused
+        unused: dict[str, Any] = {"priors": priors, "clean": clean, "select": chosen}
+        fitted = fit_stream(
+            data,
+            settings,
+            reading=reading,
+            buffer_rows=buffer_rows,
+            output=output,
+            embedding=embedding,
+            **unused,
         )
-        _print_fit(streamed, streamed.summary(), as_json)
-        return
-    fitted = fit_model(
-        data,
-        settings,
-        reading=reading,
-        priors=priors,
-        clean=clean,
-        select=split_names(select) or (),
-        freeze=freeze,
-        embedding=embedding,
-        output=output,
-        on_choice=lambda choice: None if as_json else _print_choice(choice),
-    )
-    _print_fit(fitted, fitted.summary(with_choice=as_json), as_json)
-
-
-def _print_fit(
-    fitted: "FittedModel | FittedStream", summary: dict[str, Any], as_json: bool
-) -> None:
+        summary = fitted.summary()
+    else:
+        fitted = fit_model(
+            data,
+            settings,
+            reading=reading,
+            priors=priors,
+            clean=clean,
+            select=chosen or (),
+            embedding=embedding,
+            output=output,
+            on_choice=lambda choice: None if as_json else _print_choice(choice),
+        )
+        summary = fitted.summary(with_choice=as_json)
     if not fitted.is_leader:
         return
+    training, total = summary["seconds"], round(time.monotonic() - STARTED, 1)
+    if as_json:
+        summary |= {"seconds": total, "training_seconds": training}
+    else:
+        summary["seconds"] = f"{total} (training {training:.1f})"
     print_summary(summary, as_json)
     if fitted.history.interrupted:
         raise typer.Exit(130)
@@ -346,16 +261,11 @@ def _print_choice(choice: "Choice") -> None:
     best = choice.table.iloc[choice.best]
     print(
         f"Chosen: {best['method']}, learning rate {best['learning_rate']:g}, "
-        f"{best['epochs']} epochs. It has the least likelihood loss: what was said about rows that "
-        "training did not see is most likely with it. "
-        "'behind' says what the others are behind by; where its interval reaches 0, they may well "
-        "be as good."
+        f"{best['epochs']} epochs: the least likelihood loss on held-out rows. Where the interval "
+        "of 'behind' reaches 0, others may well be as good."
     )
     if choice.tied:
-        print(
-            f"Level with it: {len(choice.tied)} of the others. Of those that are level, the one "
-            "with fewer epochs is taken, then with a smaller learning rate."
-        )
+        print(f"Level with it: {len(choice.tied)} of the others; the cheapest of these is taken.")
     if choice.edges:
         print(f"Nothing was tried beyond: {'; '.join(choice.edges)}. There may be better.")
 
@@ -468,7 +378,7 @@ def _refuse_beside_top(options: dict[str, Any]) -> None:
             )
 
 
-LABELS_SHOWN = 30
+LABELS_SHOWN = 5  # the worst
 
 
 @takes_options(reading=reading_options)
@@ -592,10 +502,8 @@ def _print_estimates(estimated: "EstimatedQuality") -> None:
     if estimated.contradiction is not None:
         print(f"Warning: {estimated.contradiction}")
     print_prose(
-        "No true label was used for the estimates. They hold for rows that training did not see, "
-        f"if {rates} and the class prior (here: {estimated.prior_source}) is right. Uncertainty of "
-        f"the prior in the intervals: {estimated.prior_error}. The ranking risk is known up to a "
-        "constant."
+        f"No true label was used. The estimates hold if {rates} and the class prior "
+        f"({estimated.prior_source}) is right."
     )
     if estimated.left_out and estimated.kind == "candidates":
         print(f"Nothing excludes {', '.join(estimated.left_out)}: left out of the estimates.")
@@ -613,8 +521,7 @@ def _write_number(value: float | None) -> str:
 
 def export(
     model: Annotated[Path, typer.Argument(help="Folder that 'comes fit' wrote.")],
-    file: Annotated[Path | None, typer.Argument(help="An .onnx file; or give it by -o.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="An .onnx file.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="An .onnx file.")],
     as_json: Json = False,
 ) -> None:
     """Write a model as ONNX: scaling, network and head in one file that needs no Python.
@@ -626,9 +533,7 @@ def export(
     """
     from comes.workflows.predict import export_model
 
-    if (file is None) == (output is None):
-        raise typer.BadParameter("name one .onnx file: comes export MODEL -o model.onnx")
-    print_summary(export_model(model, file or output or "").summary(), as_json)
+    print_summary(export_model(model, output).summary(), as_json)
 
 
 @takes_options(reading=reading_options)
@@ -657,15 +562,34 @@ def priors(
     plot: Annotated[
         Path | None, typer.Option(help="A .png, .pdf or .svg file: estimated against true priors.")
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Test instead whether irrelevant labels are excluded at constant rates."
+        ),
+    ] = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Estimate how often each label is relevant, and rates, from what was said.
+    """Estimate how often each label is relevant, and rates, from the labels there are.
 
     Example: comes priors photos.csv --labels 'has_*' -o priors.csv
-    """
-    from comes.workflows.priors import estimate_priors
 
+    Example: comes priors answers.csv --check --clean expert.csv --features features.npz
+    """
+    from comes.workflows.priors import check_assumption, estimate_priors
+
+    if check:
+        if output is not None or plot is not None or exclude_rate is not None:
+            raise ComesError("--check writes and assumes nothing: leave -o, --plot and rates out.")
+        found = check_assumption(data, clean, reading=reading, seed=seed)
+        rows = [{str(k): v for k, v in r.items()} for r in found.per_label.to_dict("records")]
+        if as_json:
+            print_json({"conclusion": found.conclusion, "labels": rows})
+        else:
+            print_rounded(rows, digits=".3g")
+            print(found.conclusion)
+        return
     table = estimate_priors(
         data,
         output,
@@ -682,29 +606,3 @@ def priors(
     print_table(table)
     if "error" in table:
         print(f"mean absolute error: {table['error'].abs().mean():.4f}")
-
-
-@takes_options(reading=reading_options)
-def check(
-    data: Data,
-    reading: "ReadOptions",
-    clean: Annotated[
-        Path | None,
-        typer.Option(help="True labels of some items of the data; else the data must have them."),
-    ] = None,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Test whether irrelevant labels are excluded at a constant rate, whatever the item.
-
-    Example: comes check answers.csv --clean expert.csv --features features.npz
-    """
-    from comes.workflows.priors import check_assumption
-
-    found = check_assumption(data, clean, reading=reading, seed=seed)
-    rows = found.per_label.to_dict("records")
-    if as_json:
-        print_json({"conclusion": found.conclusion, "labels": rows})
-        return
-    print_rounded([{str(k): v for k, v in row.items()} for row in rows], digits=".3g")
-    print(found.conclusion)

@@ -1,15 +1,15 @@
-"""What shells offer for the values of options and arguments, without importing torch or pandas."""
+"""The options that commands share, what shells complete, and the pages of help."""
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from glob import escape, glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from comes.errors import ComesError
 
@@ -95,7 +95,30 @@ class HelpPage:
 
 
 class CommandPage(HelpPage, TyperCommand):
-    """The help of a command."""
+    """The help of a command; where some options are hidden, --help-all shows them too."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, with --help-all where it shows more than --help."""
+        params = super().get_params(ctx)
+        if not any(getattr(parameter, "hidden", False) for parameter in self.params):
+            return params
+        help_all = TyperOption(
+            param_decls=["--help-all"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=self.show_all,
+            help="Show every option, also rare ones.",
+        )
+        return [*params, help_all]
+
+    def show_all(self, ctx: Any, _: Any, is_wanted: bool) -> None:
+        """Print the help with all options, and end."""
+        if is_wanted and not ctx.resilient_parsing:
+            for parameter in self.params:
+                parameter.hidden = False  # type: ignore[attr-defined]
+            print(ctx.get_help())
+            ctx.exit()
 
 
 class GroupPage(HelpPage, TyperGroup):
@@ -160,8 +183,7 @@ image_option = options_under("Images")
 Data = Annotated[
     str,
     typer.Argument(
-        help="A file (.csv, .xlsx, .parquet, .npz, .mat, .arff, ...), a name, or the folder of an "
-        "annotation project.",
+        help="A file (.csv, .xlsx, .parquet, .npz, ...), a name, or an annotation project.",
         autocompletion=complete_data,
     ),
 ]
@@ -170,7 +192,7 @@ Form = Annotated[
 ]
 Clean = Annotated[
     Path | None,
-    typer.Option(help="A small file with true labels: it sharpens priors, rates and thresholds."),
+    typer.Option(help="A small file with true labels, for better priors and thresholds."),
 ]
 ImageSource = Annotated[
     str | None, image_option(help="The folder or .zip of the images that a table names.")
@@ -189,9 +211,15 @@ def drop_missing(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def split_names(text: str | None) -> list[str] | None:
-    """Return the names in text such as "sky, sea", or None if it was not given."""
-    return None if text is None else [name for part in text.split(",") if (name := part.strip())]
+Texts = str | Sequence[str] | None  # an option that may be repeated
+
+
+def split_names(text: Texts) -> list[str] | None:
+    """Return the names in "sky, sea", or in several such texts; None if it was not given."""
+    if text is None or text == [] or text == ():
+        return None
+    joined = text if isinstance(text, str) else ",".join(text)
+    return [name for part in joined.split(",") if (name := part.strip())]
 
 
 def parse_numbers(text: str | None, option: str) -> float | list[float] | None:
@@ -207,71 +235,51 @@ def parse_numbers(text: str | None, option: str) -> float | list[float] | None:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def parse_pairs(text: str | None, option: str) -> dict[str, str] | None:
-    """Return what "1=yes,0=no" says, or None if the option was not given."""
-    if text is None:
+def parse_pairs(text: Texts, option: str) -> dict[str, str] | None:
+    """Return {"1": "yes", "0": "no"} for "1=yes,0=no"; None if the option was not given."""
+    names = split_names(text)
+    if names is None:
         return None
-    pairs = [part.partition("=") for part in split_names(text) or ()]
+    shown = text if isinstance(text, str) else ",".join(text or ())
+    pairs = [part.partition("=") for part in names]
     if not all(equals for _, equals, _ in pairs):
-        raise ComesError(f"{option} should be pairs such as 1=yes,0=no; got {text!r}.")
+        raise ComesError(f"{option} should be pairs such as 1=yes,0=no; got {shown!r}.")
     words = [word.strip() for word, _, _ in pairs]
     for word in words:
         if words.count(word) > 1:
-            raise ComesError(f"{option} should say once what {word!r} means; got {text!r}.")
+            raise ComesError(f"{option} should say once what {word!r} means; got {shown!r}.")
     return {word: state.strip() for word, (_, _, state) in zip(words, pairs, strict=True)}
 
 
 option = options_under("Reading data")
+Names = list[str] | None
 
 
 def reading_options(
     labels: Annotated[
-        str | None,
-        option(
-            help="Label columns of a table: one per label (0/1, or no/yes/maybe/nothing), "
-            'separated by commas, wildcards allowed; or one of label names such as "apple;plate".'
-        ),
+        Names, option(help="Label columns: one per label, such as 'has_*', or one of label names.")
     ] = None,
-    relevant: Annotated[
-        str | None, option(help="The same for the true labels, where the table has them.")
-    ] = None,
-    ignore: Annotated[
-        str | None, option(help="Columns that are neither label nor feature.")
-    ] = None,
-    text: Annotated[
-        str | None, option(help="Columns of a table that are texts, if not found to be.")
-    ] = None,
-    category: Annotated[
-        str | None, option(help="Columns of a table that are categories, such as codes.")
-    ] = None,
-    number: Annotated[
-        str | None, option(help="Columns of a table that are numbers; other cells are missing.")
-    ] = None,
-    date: Annotated[
-        str | None, option(help="Columns of a table that are dates; other cells are missing.")
-    ] = None,
+    relevant: Annotated[Names, option(help="Columns of the true labels, if there are any.")] = None,
+    ignore: Annotated[Names, option(help="Columns that are neither label nor feature.")] = None,
+    text: Annotated[Names, option(help="Columns that are texts.")] = None,
+    category: Annotated[Names, option(help="Columns that are categories, such as codes.")] = None,
+    number: Annotated[Names, option(help="Columns that are numbers.")] = None,
+    date: Annotated[Names, option(help="Columns that are dates.")] = None,
     item: Annotated[str | None, option(help="The column that names the items.")] = None,
     long: Annotated[
         str | None,
-        option(
-            help="The columns of a table of answers, if not item,label,answer; then those of the "
-            "person and the source."
-        ),
+        option(help="Columns of a table of answers. Default: item,label,answer.", hidden=True),
     ] = None,
     answers: Annotated[
-        str | None,
-        option(
-            help="What the words of answers mean, yes, no, maybe or 'not asked': "
-            "1=yes,0=no,'-1=not asked'."
-        ),
+        Names, option(help="Meaning of the words of answers: 1=yes,0=no,'-1=not asked'.")
     ] = None,
     features: Annotated[
-        str | None,
-        option(help="A file of features with the same items, for a file of labels."),
+        str | None, option(help="A file of features with the same items, for a file of labels.")
     ] = None,
     images: Annotated[str | None, option(help="The folder or .zip of the images.")] = None,
     skip_broken: Annotated[
-        bool, option("--skip-broken", help="Leave out images that cannot be read.")
+        bool,
+        option("--skip-broken", help="Leave out images that cannot be read.", hidden=True),
     ] = False,
     candidates: Annotated[
         bool, option("--candidates", help="The labels are candidates, not true labels.")
@@ -284,32 +292,30 @@ def reading_options(
     ] = False,
     separator: Annotated[
         str | None,
-        option(
-            help="What separates label names in a cell: ';', ',', '|', space, tab, list. Default: "
-            "found, if it is clear."
-        ),
+        option(help="Between label names in a cell: ';', ',', '|', space, tab, list.", hidden=True),
     ] = None,
     label_names: Annotated[
-        str | None,
-        option(help="All labels, if a column of names may not show them all."),
+        Names, option(help="All labels, if a column of names may miss some.", hidden=True)
     ] = None,
     difficult: Annotated[
-        str | None, option(help="VOC's difficult objects: irrelevant (default) or relevant.")
+        str | None,
+        option(help="VOC's difficult objects: irrelevant (default) or relevant.", hidden=True),
     ] = None,
     unannotated: Annotated[
-        str | None, option(help="COCO's images without annotation: drop (default) or keep.")
+        str | None,
+        option(help="COCO's images without annotation: drop (default) or keep.", hidden=True),
     ] = None,
 ) -> "ReadOptions":
     """Return what the columns mean; the parameters are the options."""
     from comes.datasets import ReadOptions
 
     kinds = {"candidates": candidates, "complementary": complementary, "positives": positives}
-    given = [kind for kind, is_given in kinds.items() if is_given]
-    if len(given) > 1:
-        raise ComesError(f"labels are {' or '.join(given)}; got both options. Leave one out.")
+    chosen = [kind for kind, is_chosen in kinds.items() if is_chosen]
+    if len(chosen) > 1:
+        raise ComesError(f"labels are {' or '.join(chosen)}; got both options. Leave one out.")
     checked: dict[str, Any] = {"difficult": difficult, "unannotated": unannotated}
-    if given:
-        checked["labels_are"] = given[0]
+    if chosen:
+        checked["labels_are"] = chosen[0]
     return ReadOptions(
         labels=split_names(labels),
         relevant=split_names(relevant),

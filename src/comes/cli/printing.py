@@ -5,6 +5,7 @@ import math
 import re
 import sys
 import textwrap
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import comes
 
 if TYPE_CHECKING:
     import pandas as pd
+STARTED = time.monotonic()  # about when the command began
 
 
 def print_metrics(rows: Sequence[tuple[str, Mapping[str, float]]]) -> None:
@@ -143,7 +145,7 @@ BRACKETS = re.compile(r" ?\(([^()]*--[a-z][^()]*)\)")
 def drop_foreign_options(message: str, command: Any, arguments: Sequence[str]) -> str:
     """Return a message without brackets that name an option which the command does not have.
 
-    Jobs serve several commands and notebooks, so their messages name all options that may help.
+    Workflows serve several commands and notebooks: their messages name all options that may help.
     """
     known = find_options(command, arguments)
     if not known:

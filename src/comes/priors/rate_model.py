@@ -43,6 +43,7 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import check_array, check_random_state
 
+from comes import progress
 from comes.answers.convert import BoolMatrix
 from comes.errors import ComesError
 from comes.models import linear, mlp
@@ -134,7 +135,8 @@ def fit_small_model(
         batch_size=BATCH_SIZE,
         risk_scale=risk_scale,
         seed=seed,
-        progress=False,
+        progress=None if progress.in_command else False,
+        description="estimating rates",
         return_on_interrupt=False,
     )
     train(model, to_device(X, device), torch.tensor(targets), risk, options)

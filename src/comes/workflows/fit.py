@@ -211,10 +211,8 @@ WORTH_SAYING = 0.01  # average precision; experiments/fit_checks.py compares it 
 N_ROWS, N_DRAWS = 400, 8
 SMALLEST_PRIOR = 1e-3
 ADVICE = (
-    "Knowing how often each label is relevant may help most: write a table with 'comes priors' "
-    "(the same file and label options, and -o priors.csv), fill in what you know in its column "
-    "known_prior, and pass --priors priors.csv. Or pass a few hundred rows with all their true "
-    "labels: --clean FILE."
+    "The class priors are uncertain. If you know some, fill in column known_prior of what "
+    "'comes priors -o priors.csv' writes and pass --priors priors.csv; or pass --clean FILE."
 )
 
 
