@@ -184,9 +184,8 @@ def _print_report(summary: "Summary", described: dict[str, Any]) -> None:
         count = lacking.more_cards
         needs = f"about {count} more answers are needed"
         if not lacking.can_be_enough:
-            needs = (
-                f"{'1 item is' if count == 1 else f'{count or "no"} items are'} left to ask about"
-            )
+            left = "1 item is" if count == 1 else f"{count or 'no'} items are"
+            needs = f"{left} left to ask about"
         print(f"  {lacking.name}: {lacking.n_excluded}; {needs}")
 
 
@@ -374,9 +373,7 @@ def serve(
     key: Annotated[str | None, typer.Option(help="Key (.pem) of the certificate.")] = None,
     proxy: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Address of a proxy whose X-Forwarded headers to trust; may be repeated."
-        ),
+        typer.Option(help="Proxy whose X-Forwarded headers are trusted; may be repeated."),
     ] = None,
 ) -> None:
     """Serve the page until Ctrl-C.
