@@ -22,7 +22,6 @@ from comes.annotate import (
 )
 from comes.annotate.schema import notes, people
 from comes.errors import ComesError
-from comes.workflows.annotate import export_project
 from databases import reserve_port
 from projects import Desk, Projects, all_cards
 
@@ -247,20 +246,6 @@ def hook() -> Iterator[Any]:
     server.shutdown()
     server.server_close()
     thread.join()
-
-
-def test_an_export_tells_a_webhook(of_eight: Project, hook: Any, tmp_path: Path) -> None:
-    Desk(of_eight).answer_all()
-    told = export_project(of_eight, tmp_path / "answers.csv", webhook=hook.place)
-    assert told["webhook_attempts"] == 1
-    (heard,) = hook.heard
-    assert pd.read_json(io.BytesIO(b"[" + heard + b"]")).iloc[0]["file"] == "answers.csv"
-    assert b'"answers": 16' in heard and b'"project": "project"' in heard
-    of_eight.write_setting("webhook", hook.place)
-    export_project(of_eight, tmp_path / "raw.csv", raw=True)
-    assert len(hook.heard) == 2 and b'"raw": true' in hook.heard[1]
-    export_project(of_eight, tmp_path / "answers.csv", webhook="")
-    assert len(hook.heard) == 2
 
 
 def test_a_webhook_is_tried_again_while_it_may_come_back(hook: Any) -> None:

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from command_line import Run
 from projects import Projects
@@ -42,16 +41,3 @@ def test_a_report_with_features_estimates_priors(
     for row in json.loads(output)["classes"]:
         assert 0 <= row["prior_lower"] <= row["class_prior"] <= row["prior_upper"] <= 1
     assert "relevant, estimated" in (folder / "report.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
-def test_robots_go_the_whole_way(run: Run) -> None:
-    """From cards over HTTP to a model, beside one of the candidates that the answers leave."""
-    short = ("--scenes", "60", "--epochs", "1")
-    output = run("annotate", "demo", "--robot", "3", *short, "--json").stdout
-    circle = json.loads(output)
-    assert (circle["robots"], circle["answers"]) == (3, 60)
-    assert sum(circle["said"].values()) == 60 and all(circle["said"].values())
-    assert circle["seconds"] > 0
-    assert [row["given"] for row in circle["learned"]] == ["answers", "candidates"]
-    assert all(0 < row["average_precision"] <= 1 for row in circle["learned"])

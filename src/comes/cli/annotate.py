@@ -1,4 +1,4 @@
-"""What the commands of ``comes annotate`` share."""
+"""The commands of ``comes annotate``."""
 
 import json
 import sys
@@ -18,12 +18,12 @@ from comes.cli.options import (
     parse_pairs,
     split_names,
 )
-from comes.cli.printing import print_json, print_rows, print_summary
+from comes.cli.printing import print_json, print_rounded, print_rows, print_summary
 from comes.errors import ComesError
 
 if TYPE_CHECKING:
-    from comes.demo import Circle
-    from comes.workflows.annotate import ActiveRound, ProjectReport
+    from comes.annotate import Summary
+    from comes.workflows.annotate import ActiveRound
 Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
 Host = Annotated[
     str, typer.Option(help="Address to serve on; any address but loopback needs a token.")
@@ -109,9 +109,6 @@ def export(
     raw: Annotated[
         bool, typer.Option("--raw", help="Every answer with person, time, seconds and comment.")
     ] = False,
-    webhook: Annotated[
-        str | None, typer.Option(help="Post the counts to this http address; '' does not.")
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write the answers, for comes fit; or all of them as they were given.
@@ -120,9 +117,10 @@ def export(
 
     Example: comes annotate export project -o raw.csv --raw
     """
-    from comes.workflows.annotate import export_project
+    from comes.annotate import export_answers, export_raw_answers, open_project
 
-    print_summary(export_project(folder, output, raw=raw, webhook=webhook), as_json)
+    write = export_raw_answers if raw else export_answers
+    print_summary({**write(open_project(folder), output), "file": str(output)}, as_json)
 
 
 def report(
@@ -142,58 +140,56 @@ def report(
     """
     from comes.workflows.annotate import report_project
 
-    reported = report_project(folder, output, features=features, seed=seed)
+    summary, described = report_project(folder, output, features=features, seed=seed)
     if as_json:
-        print_json(reported.as_dict())
+        print_json(described)
     else:
-        _print_report(reported)
+        _print_report(summary, described)
 
 
-def _print_report(reported: "ProjectReport") -> None:
-    """Print a row per class, without the columns that have nothing to show."""
-    table, summary = reported.table(), reported.summary
-    left_out = ["asked", "torn", "pairs", "kappa_lower", "kappa_upper", "more_cards"]
-    left_out += ["share_no", "share_maybe", "share_yes", "seconds_left"]
-    may_be_empty = ["skipped", "confirmed", "decided", "chosen_by_model", "agreement", "kappa"]
-    may_be_empty += ["seconds", "prior_at_least"]
-    left_out += [name for name in may_be_empty if not table[name].fillna(0).any()]
-    named = {"chosen_by_model": "by model", "agreement": "agree"}
-    named |= {"prior_at_least": "prior ≥", "prior_at_most": "prior ≤"}
-    shown = table.drop(columns=left_out).rename(columns=named).round(2)
-    rows: Any = shown.astype(object).where(shown.notna(), "–").to_dict("records")
-    print_rows(rows)
+HIDDEN = {"asked", "torn", "pairs", "kappa_lower", "kappa_upper", "more_cards", "seconds_left"}
+HIDDEN |= {"share_no", "share_maybe", "share_yes"}
+ALWAYS = {"class", "cards", "answered", "excluded", "prior_at_most"}
+TITLES = {"chosen_by_model": "by model", "agreement": "agree"}
+TITLES |= {"prior_at_least": "prior ≥", "prior_at_most": "prior ≤"}
+
+
+def _print_report(summary: "Summary", described: dict[str, Any]) -> None:
+    """Print a row per class, without empty columns, and what to ask next."""
+    rows, shares = described["classes"], described["shares"]
+    shown = [
+        name
+        for name in rows[0]
+        if name not in HIDDEN
+        and (name in ALWAYS or any(row[name] and row[name] == row[name] for row in rows))
+    ]
+    print_rounded([{TITLES.get(name, name): row[name] for name in shown} for row in rows], ".2f")
     print(
         f"{summary.n_done} of {summary.n_cards} cards are done; asking about every class of every "
         f"item would take {summary.n_saved} more questions."
     )
-    _print_shares(reported)
+    if any(row["asked"] for row in shares):
+        print("Estimated share of all items with each answer, with 95 % intervals:")
+        print_rows(
+            [
+                {"class": row["class"]}
+                | {word: _format_share(row, word) for word in ("yes", "no")}
+                | {"asked": row["asked"]}
+                for row in shares
+            ]
+        )
     if summary.to_ask:
         print("Classes with too few exclusions for stable training:")
-    for row in summary.to_ask:
-        needs = f"about {row.more_cards} more answers are needed"
-        if not row.can_be_enough:
-            left = "1 item is" if row.more_cards == 1 else f"{row.more_cards or 'no'} items are"
+    for lacking in summary.to_ask:
+        count = lacking.more_cards
+        needs = f"about {count} more answers are needed"
+        if not lacking.can_be_enough:
+            left = "1 item is" if count == 1 else f"{count or 'no'} items are"
             needs = f"{left} left to ask about"
-        print(f"  {row.name}: {row.n_excluded}; {needs}")
+        print(f"  {lacking.name}: {lacking.n_excluded}; {needs}")
 
 
-def _print_shares(reported: "ProjectReport") -> None:
-    """Print the estimated share of yes and no of each class, if somebody was asked."""
-    shares = reported.shares
-    if shares is None or not shares["asked"].any():
-        return
-    print("Share of all items about which people would say so, with 95 % intervals:")
-    print_rows(
-        [
-            {"class": row["class"]}
-            | {word: _format_share(row, word) for word in ("yes", "no")}
-            | {"asked": row["asked"]}
-            for row in shares.to_dict("records")
-        ]
-    )
-
-
-def _format_share(row: dict[Any, Any], word: str) -> str:
+def _format_share(row: dict[str, Any], word: str) -> str:
     share, lower, upper = row[word], row[f"{word}_lower"], row[f"{word}_upper"]
     return "–" if share != share else f"{share:.3f} ({lower:.3f} to {upper:.3f})"
 
@@ -210,7 +206,7 @@ def add(
         str | None, typer.Option(help="Instead: more classes, a name per line or a table.")
     ] = None,
     classes: Annotated[
-        str | None, typer.Option(help="Instead: classes to ask more about, separated by commas.")
+        list[str] | None, typer.Option(help="Instead: classes to ask more about; may be repeated.")
     ] = None,
     rate: Annotated[
         float | None, typer.Option(help="Share of the items; by default the project's, or 0.1.")
@@ -256,7 +252,7 @@ def add(
 
     added = add_questions(
         folder,
-        classes=split_names(classes),
+        classes=split_names(",".join(classes or ())),
         items=None if items is None else ItemSource(items, images, text_column),
         new_classes=new_classes,
         rate=rate,
@@ -376,8 +372,8 @@ def serve(
     ] = None,
     key: Annotated[str | None, typer.Option(help="Key (.pem) of the certificate.")] = None,
     proxy: Annotated[
-        str | None,
-        typer.Option(help="Addresses of proxies whose X-Forwarded headers are believed."),
+        list[str] | None,
+        typer.Option(help="Proxy whose X-Forwarded headers are trusted; may be repeated."),
     ] = None,
 ) -> None:
     """Serve the page until Ctrl-C.
@@ -396,7 +392,7 @@ def serve(
     )
     from comes.annotate import serve as serve_project
 
-    options = ServerOptions(certificate, key, tuple(split_names(proxy) or ()))
+    options = ServerOptions(certificate, key, tuple(split_names(",".join(proxy or ())) or ()))
     project = open_project(folder)
     listener = open_port(host, port)
     check_images_exist(project)
@@ -611,73 +607,12 @@ def decide(
         print(f"People disagree on nothing in {project.name}, or all of it is decided.")
 
 
-def demo(
-    robot: Annotated[
-        int, typer.Option(min=0, help="Simulated annotators; 0 serves the page for you.")
-    ] = 0,
-    scenes: Annotated[
-        int | None, typer.Option(min=20, help="Drawn scenes: 300; for robots digits: 6000.")
-    ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Epochs, in place of the estimator's own.")
-    ] = None,
-    port: Port = 8000,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Annotate drawn scenes yourself, or let robots annotate digits and train on their answers.
-
-    Example: comes annotate demo
-
-    Example: comes annotate demo --robot 10
-    """
-    from comes.demo import annotate_by_robots, serve_scenes
-
-    if not robot:
-        ending = "(Ctrl-C ends it, and forgets the answers)"
-        serve_scenes(
-            scenes or 300, port, seed, lambda address: print(f"{address}/  {ending}", flush=True)
-        )
-        return
-    circle = annotate_by_robots(
-        robot, scenes or 6000, epochs, seed, tell=lambda sentence: print(sentence, file=sys.stderr)
-    )
-    if as_json:
-        print_json(circle._asdict() | {"learned": [row._asdict() for row in circle.learned]})
-    else:
-        _print_circle(circle)
-
-
-def _print_circle(circle: "Circle") -> None:
-    """Print what robots said, and what was learned from it."""
-    from comes.methods import METHODS
-
-    said = ", ".join(f"{count} {word}" for word, count in circle.said.items())
-    print(
-        f"{circle.robots} robots answered {circle.answers} cards over HTTP in "
-        f"{circle.seconds:.1f} s, {circle.answers / circle.seconds:.0f} a second: {said}. "
-        f"Class priors estimated from them are off by {circle.prior_error:.3f} on average."
-    )
-    given = {"candidates": "candidates alone, without who was asked"}
-    print_rows(
-        [
-            {
-                "method": METHODS[row.method].title,
-                "trained on": given.get(row.given, "answers of the robots"),
-                "average precision ↑": f"{row.average_precision:.3f}",
-                "seconds": f"{row.seconds:.0f}",
-            }
-            for row in circle.learned
-        ]
-    )
-
-
 app = typer.Typer(
     cls=GroupPage,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Ask people plain questions on a web page, and train on their answers.\n\n"
-    "Example: comes annotate demo",
+    "Example: comes annotate init project --items photos/ --classes classes.txt",
 )
 draw_option = options_under("What is asked")
 
@@ -766,4 +701,3 @@ app.command()(learn)
 app.command(name="import")(import_)
 app.command()(export)
 app.command()(report)
-app.command()(demo)

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from comes.workflows.annotate import (
         ActiveRound,
-        ProjectReport,
         add_questions,
         draw_round,
-        export_project,
         learn_in_rounds,
         report_project,
     )
@@ -78,7 +76,6 @@ _MODULES = {
     "Judgement": "judge",
     "PageOptions": "predict",
     "Predicted": "predict",
-    "ProjectReport": "annotate",
     "Split": "split",
     "WrittenPage": "judge",
     "WrittenReport": "experiment",
@@ -93,7 +90,6 @@ _MODULES = {
     "draw_round": "annotate",
     "estimate_priors": "priors",
     "export_model": "predict",
-    "export_project": "annotate",
     "fit_model": "fit",
     "fit_stream": "fit",
     "generate_answers": "data",
@@ -130,7 +126,6 @@ __all__ = [
     "Judgement",
     "PageOptions",
     "Predicted",
-    "ProjectReport",
     "Split",
     "WrittenPage",
     "WrittenReport",
@@ -145,7 +140,6 @@ __all__ = [
     "draw_round",
     "estimate_priors",
     "export_model",
-    "export_project",
     "fit_model",
     "fit_stream",
     "generate_answers",
