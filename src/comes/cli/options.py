@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup
 
 from comes.errors import ComesError
 
@@ -95,30 +95,27 @@ class HelpPage:
 
 
 class CommandPage(HelpPage, TyperCommand):
-    """The help of a command; where some options are hidden, --help-all shows them too."""
+    """The help of a command."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, with --help-all where it shows more than --help."""
-        params = super().get_params(ctx)
-        if not any(getattr(parameter, "hidden", False) for parameter in self.params):
-            return params
-        help_all = TyperOption(
-            param_decls=["--help-all"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=self.show_all,
-            help="Show every option, also rare ones.",
-        )
-        return [*params, help_all]
 
-    def show_all(self, ctx: Any, _: Any, is_wanted: bool) -> None:
-        """Print the help with all options, and end."""
-        if is_wanted and not ctx.resilient_parsing:
-            for parameter in self.params:
-                parameter.hidden = False  # type: ignore[attr-defined]
-            print(ctx.get_help())
-            ctx.exit()
+def show_all_options(context: typer.Context, is_wanted: bool) -> None:
+    """Print the help with all options, and end."""
+    if is_wanted and not context.resilient_parsing:
+        for parameter in context.command.params:
+            parameter.hidden = False  # type: ignore[attr-defined]
+        print(context.get_help())
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all",
+        is_eager=True,
+        callback=show_all_options,
+        help="Show every option, also rare ones.",
+    ),
+]
 
 
 class GroupPage(HelpPage, TyperGroup):
@@ -305,6 +302,7 @@ def reading_options(
         str | None,
         option(help="COCO's images without annotation: drop (default) or keep.", hidden=True),
     ] = None,
+    help_all: HelpAll = False,
 ) -> "ReadOptions":
     """Return what the columns mean; the parameters are the options."""
     from comes.datasets import ReadOptions
