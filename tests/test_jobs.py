@@ -241,14 +241,14 @@ def test_auto_is_a_method_to_choose_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_predictions_are_those_of_the_model(model: CandidateClassifier, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
-    table = predict_items(tmp_path / "model", DATA, tmp_path / "p.parquet", scores=True)
+    table = predict_items(tmp_path / "model", DATA, tmp_path / "p.parquet", scores=True).table
     np.testing.assert_allclose(table.filter(like="score:"), model.decision_function(DATA.X))
     shown = table.filter(like="probability:")
     np.testing.assert_allclose(shown, model.predict_proba(DATA.X), atol=1e-6)
     assert table["item"].tolist() == list(range(len(DATA)))
     assert len(pd.read_parquet(tmp_path / "p.parquet")) == len(DATA)
     items = [f"scene {row}" for row in range(len(DATA))]
-    assert predict_items(model, replace(DATA, items=items))["item"].tolist() == items
+    assert predict_items(model, replace(DATA, items=items)).table["item"].tolist() == items
     with pytest.raises(ComesError, match="p.parquet is the file that is read"):
         predict_items(model, tmp_path / "p.parquet", tmp_path / "p.parquet")
 

@@ -14,7 +14,7 @@ from comes.answers.questions import expected_bits
 from comes.datasets import Dataset, make_scenes
 from comes.errors import ComesError
 from comes.generation import case_b, simulate_answers
-from comes.workflows.predict import AskOptions, PageOptions, ask_next, predict_more, read_asked
+from comes.workflows.predict import list_questions, predict_items, read_asked
 
 N = 80
 ITEMS = [f"scene {row}" for row in range(N)]
@@ -47,10 +47,10 @@ def test_answers_are_matched_by_item() -> None:
 
 
 def test_a_model_of_a_table_asks_next(model: CandidateClassifier, tmp_path: Path) -> None:
-    ask = AskOptions(tmp_path / "next.csv", count=40, asked=asked_of(list(range(N))))
-    predicted = predict_more(model, SCENES, ask=ask)
+    file, asked = tmp_path / "next.csv", asked_of(list(range(N)))
+    predicted = predict_items(model, SCENES, ask_next=file, n_questions=40, asked=asked)
     assert predicted.questions is not None and len(predicted.questions) == 40
-    written = pd.read_csv(ask.file, dtype={"item": str, "label": str})
+    written = pd.read_csv(file, dtype={"item": str, "label": str})
     pd.testing.assert_frame_equal(written, predicted.questions, check_dtype=False)
     for item, label in zip(predicted.questions["item"], predicted.questions["label"], strict=True):
         place = ITEMS.index(item), SCENES.label_names.index(label)
@@ -67,7 +67,7 @@ def test_bits_are_those_of_people_where_these_are_known(model: CandidateClassifi
     plain = expected_bits(eta)
     told = expected_bits(eta, rates)
     for asked, bits in ((nobody, told), (ticked, plain), (None, told)):
-        table = ask_next(model, scores, ITEMS, 10, asked)
+        table = list_questions(model, scores, ITEMS, 10, asked)
         rows = [ITEMS.index(item) for item in table["item"]]
         labels = [SCENES.label_names.index(label) for label in table["label"]]
         np.testing.assert_allclose(table["bits"], bits[rows, labels], atol=1e-4)
@@ -81,7 +81,7 @@ def test_rates_of_candidates_are_not_those_of_people() -> None:
     candidates = case_b(SCENES.known_relevant(), exclude_rate=0.5)
     model = CandidateClassifier(class_prior=[0.22] * 10, **settings).fit(SCENES.X, candidates)
     assert model.no_rate_ is not None
-    table = ask_next(model, model.decision_function(SCENES.X), ITEMS, 10, None)
+    table = list_questions(model, model.decision_function(SCENES.X), ITEMS, 10, None)
     bits = expected_bits(model.predict_proba(SCENES.X))
     rows = [ITEMS.index(item) for item in table["item"]]
     labels = [int(label) for label in table["label"]]
@@ -89,23 +89,23 @@ def test_rates_of_candidates_are_not_those_of_people() -> None:
 
 
 def test_what_cannot_be_is_said(model: CandidateClassifier, tmp_path: Path) -> None:
-    ask = AskOptions(tmp_path / "next.csv")
+    file = tmp_path / "next.csv"
     with pytest.raises(ComesError, match="questions name their items, and these have no names"):
-        predict_more(model, replace(SCENES, items=None), ask=ask)
+        predict_items(model, replace(SCENES, items=None), ask_next=file)
     other = replace(asked_of([0, 1]), items=["another", "one more"])
     with pytest.raises(ComesError, match="none of the items was asked about: .*'another'"):
-        predict_more(model, SCENES, ask=replace(ask, asked=other))
+        predict_items(model, SCENES, ask_next=file, asked=other)
     nameless = replace(asked_of([0, 1]), items=None)
     with pytest.raises(ComesError, match="matched by the names of the items"):
-        predict_more(model, SCENES, ask=replace(ask, asked=nameless))
+        predict_items(model, SCENES, ask_next=file, asked=nameless)
     everything = Answers.from_codes(np.ones_like(SAID.codes), label_names=SCENES.label_names)
     done = Dataset(None, SCENES.label_names, answers=everything, items=ITEMS)
     with pytest.raises(ComesError, match="nothing is left to ask"):
-        predict_more(model, SCENES, ask=replace(ask, asked=done))
+        predict_items(model, SCENES, ask_next=file, asked=done)
     with pytest.raises(ComesError, match="a page shows images"):
-        predict_more(model, SCENES, page=PageOptions(tmp_path / "page"))
+        predict_items(model, SCENES, page=tmp_path / "page")
     with pytest.raises(ComesError, match="next.txt"):
-        predict_more(model, SCENES, ask=AskOptions(tmp_path / "next.txt"))
+        predict_items(model, SCENES, ask_next=tmp_path / "next.txt")
     assert not list(tmp_path.iterdir())
 
 
@@ -124,9 +124,9 @@ def test_no_file_is_written_over_what_is_read_or_over_another(
     asked = tmp_path / "answers.csv"
     asked.write_text("people's work")
     with pytest.raises(ComesError, match="is the file that is read"):
-        predict_more(model, SCENES, ask=AskOptions(asked, asked=asked))
+        predict_items(model, SCENES, ask_next=asked, asked=asked)
     with pytest.raises(ComesError, match="is the file that is read"):
-        predict_more(model, SCENES, asked, ask=AskOptions(tmp_path / "next.csv", asked=asked))
+        predict_items(model, SCENES, asked, ask_next=tmp_path / "next.csv", asked=asked)
     with pytest.raises(ComesError, match="two results would go to a.csv"):
-        predict_more(model, SCENES, tmp_path / "a.csv", ask=AskOptions(tmp_path / "a.csv"))
+        predict_items(model, SCENES, tmp_path / "a.csv", ask_next=tmp_path / "a.csv")
     assert asked.read_text() == "people's work" and len(list(tmp_path.iterdir())) == 1

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -47,10 +48,9 @@ if TYPE_CHECKING:
     from comes.datasets import ReadOptions
     from comes.estimator import Choice
     from comes.label_metrics import LabelQuality
-    from comes.workflows.fit import FittedModel, FittedStream
     from comes.workflows.judge import EstimatedQuality, JudgedTop, Judgement
 option = options_under("Training")
-rate_option = options_under("Rates")
+rare_option = partial(option, hidden=True)
 
 
 def training_options(
@@ -63,13 +63,13 @@ def training_options(
     ] = None,
     exclude_rate: Annotated[
         str | None,
-        rate_option(help="How often irrelevant labels are excluded: one number, or one per label."),
+        rare_option(help="How often irrelevant labels are excluded: one number, or one per label."),
     ] = None,
     no_rate: Annotated[
-        str | None, rate_option(help="How often an irrelevant pair is called no, likewise.")
+        str | None, rare_option(help="How often an irrelevant pair is called no, likewise.")
     ] = None,
     yes_rate: Annotated[
-        str | None, rate_option(help="How often a relevant pair is called yes, likewise.")
+        str | None, rare_option(help="How often a relevant pair is called yes, likewise.")
     ] = None,
     model: Annotated[
         str | None,
@@ -87,16 +87,19 @@ def training_options(
     ] = None,
     weights: Annotated[
         str | None,
-        image_option(help="Its weights: imagenet (default), or a .safetensors or .pth file."),
+        image_option(
+            help="Its weights: imagenet (default), or a .safetensors or .pth file.", hidden=True
+        ),
     ] = None,
     image_size: Annotated[
-        int | None, image_option(help="Height and width. Default: the network's own.", min=8)
+        int | None,
+        image_option(help="Height and width. Default: the network's own.", min=8, hidden=True),
     ] = None,
     epochs: Annotated[
         int | None,
         option(help="Passes over the rows; with images, epochs of fine-tuning.", min=0),
     ] = None,
-    batch_size: Annotated[int | None, option(help="Rows in a step.", min=1)] = None,
+    batch_size: Annotated[int | None, rare_option(help="Rows in a step.", min=1)] = None,
     learning_rate: Annotated[
         float | None, option(help="Learning rate of the optimizer.", min=0)
     ] = None,
@@ -109,7 +112,7 @@ def training_options(
     ] = "auto",
     as_published: Annotated[
         bool,
-        option("--as-published", help="Train on a table as the paper does, by default comes-hl."),
+        rare_option("--as-published", help="Train on a table as the paper does."),
     ] = False,
     early_stopping: Annotated[
         bool,
@@ -213,40 +216,29 @@ def fit(
 
     Example: comes fit parts/ --stream --labels 'has_*' -o model/
     """
-    from comes.workflows.fit import fit_model, fit_stream
+    from comes.workflows.fit import fit_model
 
-    chosen = split_names(select)
-    fitted: FittedModel | FittedStream
-    if stream:
-        unused: dict[str, Any] = {"priors": priors, "clean": clean, "select": chosen}
-        fitted = fit_stream(
-            data,
-            settings,
-            reading=reading,
-            buffer_rows=buffer_rows,
-            output=output,
-            embedding=embedding,
-            **unused,
-        )
-        summary = fitted.summary()
-    else:
-        fitted = fit_model(
-            data,
-            settings,
-            reading=reading,
-            priors=priors,
-            clean=clean,
-            select=chosen or (),
-            embedding=embedding,
-            output=output,
-            on_choice=lambda choice: None if as_json else _print_choice(choice),
-        )
-        summary = fitted.summary(with_choice=as_json)
+    fitted = fit_model(
+        data,
+        settings,
+        reading=reading,
+        priors=priors,
+        clean=clean,
+        select=split_names(select) or (),
+        embedding=embedding,
+        stream=stream,
+        buffer_rows=buffer_rows,
+        output=output,
+        on_choice=None if as_json else _print_choice,
+    )
     if not fitted.is_leader:
         return
+    summary = fitted.summary()
     training, total = summary["seconds"], round(time.monotonic() - STARTED, 1)
     if as_json:
         summary |= {"seconds": total, "training_seconds": training}
+        if fitted.choice is not None:
+            summary["compared"] = fitted.choice.table.to_dict("records")
     else:
         summary["seconds"] = f"{total} (training {training:.1f})"
     print_summary(summary, as_json)
@@ -328,32 +320,35 @@ def predict(
 
     Example: comes predict photos/ -m model/ -o scores.csv --ask-next next.csv --asked answers.csv
     """
-    from comes.workflows.predict import AskOptions, PageOptions, predict_more, write_top
+    from comes.workflows.predict import predict_items, write_top
 
-    _refuse_unused(page, {"--maps": maps, "--examples": examples}, "the page", "a folder (--page)")
-    _refuse_unused(
-        ask_next,
-        {"--asked": asked, "--questions": questions},
-        "what to ask next",
-        "a file (--ask-next)",
-    )
-    given: dict[str, Any] = {"images": images, "skip_broken": skip_broken, "item": item}
+    _refuse_unused(page, {"--maps": maps, "--examples": examples}, "a page (--page FOLDER)")
+    _refuse_unused(ask_next, {"--asked": asked, "--questions": questions}, "--ask-next FILE")
+    shared: dict[str, Any] = {"images": images, "skip_broken": skip_broken, "item": item}
+    summary: dict[str, Any]
     if top is not None:
-        _refuse_beside_top({"--page": page, "--ask-next": ask_next})
-        written = write_top(model, data, output, top, scores=scores, **given)
-        summary = {"rows": written.n_items, "labels": written.n_labels, "file": str(output)}
-        print_summary(summary, as_json)
+        for name, value in {"--page": page, "--ask-next": ask_next}.items():
+            if value is not None:
+                raise ComesError(f"{name} needs the scores of all labels: leave --top out.")
+        n_rows = write_top(model, data, output, top, scores=scores, **shared)
+        print_summary({"rows": n_rows, "file": str(output)}, as_json)
         return
-    predicted = predict_more(
+    predicted = predict_items(
         model,
         data,
         output,
+        **shared,
         scores=scores,
-        **given,
-        page=None if page is None else PageOptions(page, examples or 120, maps, seed),
-        ask=None if ask_next is None else AskOptions(ask_next, questions or 200, asked),
+        page=page,
+        n_examples=examples or 120,
+        maps=maps,
+        ask_next=ask_next,
+        n_questions=questions or 200,
+        asked=asked,
+        seed=seed,
     )
-    summary = {"rows": len(predicted.table), "labels": predicted.n_labels, "file": str(output)}
+    n_labels = predicted.table.columns.str.startswith("probability:").sum()
+    summary = {"rows": len(predicted.table), "labels": int(n_labels), "file": str(output)}
     if predicted.page is not None:
         summary["page"] = str(predicted.page)
     if predicted.questions is not None:
@@ -361,21 +356,11 @@ def predict(
     print_summary(summary, as_json)
 
 
-def _refuse_unused(target: Path | None, options: dict[str, Any], of: str, wanted: str) -> None:
+def _refuse_unused(target: Path | None, options: dict[str, Any], wanted: str) -> None:
     """Raise at the first option for something that is not written."""
-    for option, value in options.items():
+    for name, value in options.items():
         if target is None and value:
-            raise ComesError(f"{option} is for {of}: name {wanted}, or leave it out.")
-
-
-def _refuse_beside_top(options: dict[str, Any]) -> None:
-    """Raise at the first option that needs the scores of all labels."""
-    for option, value in options.items():
-        if value is not None:
-            raise ComesError(
-                f"{option} needs the scores of all labels, and --top keeps only the best of them. "
-                "Run the two apart."
-            )
+            raise ComesError(f"{name} needs {wanted}. Add it, or leave {name} out.")
 
 
 LABELS_SHOWN = 5  # the worst
@@ -533,7 +518,15 @@ def export(
     """
     from comes.workflows.predict import export_model
 
-    print_summary(export_model(model, output).summary(), as_json)
+    facts = export_model(model, output)
+    if not as_json:
+        difference = facts["difference"]
+        facts["difference"] = (
+            "not checked: install onnxruntime"
+            if difference is None
+            else f"at most {difference:.1e} of a probability, on rows that were drawn"
+        )
+    print_summary(facts, as_json)
 
 
 @takes_options(reading=reading_options)

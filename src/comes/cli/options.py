@@ -88,6 +88,7 @@ class HelpPage:
         for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
             record = parameter.get_help_record(ctx)
             if record is not None:
+                record = (shorten_types(record[0]), record[1])
                 is_option = parameter.param_type_name == "option"
                 heading = getattr(parameter, "rich_help_panel", None) or OPTIONS
                 sections.setdefault(heading if is_option else "Arguments", []).append(record)
@@ -130,6 +131,13 @@ class GroupPage(HelpPage, TyperGroup):
             first = inspect.cleandoc(command.help or "").split("\n\n")[0]
             sections.setdefault(heading, []).append((name, " ".join(first.split())))
         write_sections(sections, formatter)
+
+
+def shorten_types(names: str) -> str:
+    """Return the names of an option with the type of one value: <int range> is <int>."""
+    for long, short in {"list[str]": "str", " range>": ">"}.items():
+        names = names.replace(long, short)
+    return names
 
 
 def write_sections(sections: dict[str, list[tuple[str, str]]], formatter: Any) -> None:
@@ -260,8 +268,8 @@ def reading_options(
     ignore: Annotated[Names, option(help="Columns that are neither label nor feature.")] = None,
     text: Annotated[Names, option(help="Columns that are texts.")] = None,
     category: Annotated[Names, option(help="Columns that are categories, such as codes.")] = None,
-    number: Annotated[Names, option(help="Columns that are numbers.")] = None,
-    date: Annotated[Names, option(help="Columns that are dates.")] = None,
+    number: Annotated[Names, option(help="Columns that are numbers.", hidden=True)] = None,
+    date: Annotated[Names, option(help="Columns that are dates.", hidden=True)] = None,
     item: Annotated[str | None, option(help="The column that names the items.")] = None,
     long: Annotated[
         str | None,

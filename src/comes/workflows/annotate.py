@@ -141,6 +141,7 @@ def draw_round(
         if fitted.history.interrupted:
             raise KeyboardInterrupt  # half a training draws nothing
         classifier, dataset = fitted.classifier, fitted.dataset
+        assert isinstance(dataset, Dataset)
     else:
         classifier, dataset = as_model(model), read_project(project.folder, reading)
     eta, rates = score_pairs(project, classifier, dataset)

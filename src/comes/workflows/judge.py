@@ -46,13 +46,7 @@ SEEN_SHARE = 0.02  # of the rows: more are hardly equal by chance
 
 @dataclass(frozen=True)
 class JudgedMetric:
-    """An estimated metric with a 95 % interval, or the reason why it is not known.
-
-    Examples
-    --------
-    >>> JudgedMetric("macro_auc", 0.97, 0.93, 1.0, 10).as_dict()
-    {'value': 0.97, 'low': 0.93, 'high': 1.0, 'labels': 10, 'reason': None}
-    """
+    """An estimated metric with a 95 % interval, or the reason why it is not known."""
 
     name: str
     value: float | None  # None, as the ends, if there is a reason
@@ -80,43 +74,17 @@ class JudgedMetric:
 
 @dataclass(frozen=True)
 class EstimatedQuality:
-    """What candidates or answers say about a model; no true label was used.
-
-    Attributes
-    ----------
-    metrics : list of JudgedMetric
-    prior_source, prior_error : str
-        Where the class prior and its uncertainty come from.
-    left_out : list of str
-        Labels that no row excludes: the estimates say nothing about them.
-    n_labels : int
-    kind : {"candidates", "answers", "positives"}
-        What the estimates are from, as in `Answers`.
-    n_seen : int
-        Rows with the features of a row that training saw, for which the estimates are too good.
-    floor : RankingFloor, or None
-        Whether the ranking risk of the rows is possible, given the class priors and a constant
-        rate, as `comes.selection.check_ranking_risk` returns it; None where training saw rows, or
-        labels were only ticked.
-    by_label : list of LabelQuality
-        The same for each label, the worst first.
-
-    Examples
-    --------
-    >>> EstimatedQuality([JudgedMetric("macro_auc", 0.9, 0.8, 1.0, 3)], "of the model", "none", [])
-    ...     # doctest: +ELLIPSIS
-    EstimatedQuality(metrics=[JudgedMetric(name='macro_auc', value=0.9, ...
-    """
+    """What candidates or answers tell about a model; no true label was used."""
 
     metrics: list[JudgedMetric]
-    prior_source: str
-    prior_error: str
-    left_out: list[str] = field(default_factory=list)
+    prior_source: str  # where the class prior comes from
+    prior_error: str  # and its uncertainty
+    left_out: list[str] = field(default_factory=list)  # labels that no row excludes
     n_labels: int = 0
     kind: Kind = "candidates"
-    n_seen: int = 0
-    floor: RankingFloor | None = None
-    by_label: list[LabelQuality] = field(default_factory=list)
+    n_seen: int = 0  # rows with the features of a row that training saw
+    floor: RankingFloor | None = None  # whether the ranking risk is possible
+    by_label: list[LabelQuality] = field(default_factory=list)  # the worst first
 
     def reasons(self) -> dict[str, list[str]]:
         """Return why metrics are not known, each reason with the names of its metrics."""
@@ -166,12 +134,6 @@ class Judgement:
         Each label against true labels, if they are known, the worst first.
     n_seen : int
         Rows with the features of a row that training saw, for which all numbers are too good.
-
-    Examples
-    --------
-    >>> judged = Judgement(10, "bce", "pml", {"one_error": 0.1}, {"rows_all_relevant": 0})
-    >>> judged.as_dict()
-    {'one_error': 0.1, 'rows_all_relevant': 0, 'convention': 'pml'}
     """
 
     n_rows: int
@@ -224,12 +186,11 @@ def judge_model(
     --------
     >>> from comes import CandidateClassifier
     >>> from comes.datasets import make_scenes
-    >>> from comes.workflows import generate_candidates
-    >>> scenes = generate_candidates(make_scenes(n=300), rate=0.5)
-    >>> model = CandidateClassifier(class_prior=[0.22] * 10, epochs=2, random_state=0)
-    >>> judged = judge_model(model.fit(scenes.X, scenes.candidates), scenes)
-    >>> judged.estimated.metrics[0].name, judged.metrics["average_precision"] > 0.3
-    ('hamming_loss', True)
+    >>> scenes = make_scenes(n=300)
+    >>> model = CandidateClassifier("bce", epochs=2, random_state=0)
+    >>> judged = judge_model(model.fit(scenes.X, scenes.relevant), scenes)
+    >>> judged.method, judged.metrics["average_precision"] > 0.3
+    ('bce', True)
     """
     classifier = as_model(model)
     dataset = open_for_model(classifier, data, reading)
@@ -365,13 +326,7 @@ COMPARED = (1, 3, 5)  # what the field prints
 
 @dataclass(frozen=True)
 class JudgedTop:
-    """How good the best labels of a model are on one data set.
-
-    Examples
-    --------
-    >>> JudgedTop(10, {"precision@1": 0.5}, 2).as_dict()
-    {'precision@1': 0.5, 'rows': 10, 'rows_without_relevant': 2}
-    """
+    """How good the best labels of a model are on one data set."""
 
     n_rows: int
     metrics: dict[str, float]
@@ -393,28 +348,7 @@ def judge_top(
 ) -> JudgedTop:
     """Compare the best labels of every row with the true labels, without a matrix of all scores.
 
-    Parameters
-    ----------
-    model : fitted classifier, or the folder of one
-    data : Dataset, path or name
-        Rows that training did not see, with their true labels.
-    top : int
-        P@k and nDCG@k are computed for k = 1, 3 and 5 up to this number, and for itself.
-    reading : ReadOptions, optional
-        What the columns of a file mean.
-
-    Returns
-    -------
-    judged : JudgedTop
-
-    Examples
-    --------
-    >>> from comes import CandidateClassifier
-    >>> from comes.datasets import make_scenes
-    >>> scenes = make_scenes(n=100)
-    >>> model = CandidateClassifier("bce", epochs=1).fit(scenes.X, scenes.relevant)
-    >>> list(judge_top(model, scenes, top=2).metrics)
-    ['precision@1', 'precision@2', 'ndcg@1', 'ndcg@2']
+    P@k and nDCG@k are computed for k = 1, 3 and 5 up to ``top``, and for itself.
     """
     classifier = as_model(model)
     check_top(top, len(classifier.label_names_))

@@ -1,8 +1,8 @@
-"""What the jobs on fitted models share: a model by its folder, and data in the model's terms."""
+"""Use a fitted model: predict, choose what to ask next, export."""
 
 import os
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -84,10 +84,7 @@ def score_dataset(classifier: Classifier, dataset: Dataset) -> npt.NDArray[np.fl
 def read_asked(
     asked: Dataset | str | Path | None, label_names: Sequence[str], items: Sequence[str] | None
 ) -> Answers | None:
-    """Return what was said already about these items, (n_items, n_labels); None if not given.
-
-    What was said about other items is left out.
-    """
+    """Return the answers so far about these items, (n_items, n_labels), and no others'."""
     if items is None:
         raise ComesError(
             "questions name their items, and these have no names. Add a column 'item' to the data."
@@ -95,22 +92,22 @@ def read_asked(
     if asked is None:
         return None
     if isinstance(asked, Dataset):
-        said = asked.align_labels(label_names)
+        past = asked.align_labels(label_names)
     else:
-        said = _open_asked(asked, list(label_names))
-    if said.items is None:
+        past = _open_asked(asked, list(label_names))
+    if past.items is None:
         raise ComesError(
             "what was asked is matched by the names of the items, and the answers have none. Give "
             "the table that 'comes annotate export' wrote."
         )
-    place = {name: row for row, name in enumerate(said.items)}
+    place = {name: row for row, name in enumerate(past.items)}
     known = [row for row, name in enumerate(items) if name in place]
     if not known:
         raise ComesError(
-            f"none of the items was asked about: the answers are about {listed(said.items, 3)}, "
+            f"none of the items was asked about: the answers are about {listed(past.items, 3)}, "
             f"the items are {listed(items, 3)}. Name both in the same way."
         )
-    answers = said.known_answers()
+    answers = past.known_answers()
     codes = np.full((len(items), len(label_names)), State.NOT_ASKED, dtype=np.int8)
     codes[known] = answers.codes[[place[items[row]] for row in known]]
     return Answers.from_codes(codes, answers.kind, label_names)
@@ -121,14 +118,12 @@ def _open_asked(asked: str | Path, label_names: list[str]) -> Dataset:
     try:
         return open_dataset(asked, ReadOptions(label_names=label_names))
     except ComesError:
-        try:
+        with suppress(ComesError):  # the first error says more
             return open_dataset(asked, ReadOptions(labels=label_names))
-        except ComesError:
-            pass  # the first error says more
         raise
 
 
-def ask_next(
+def list_questions(
     classifier: Classifier,
     scores: npt.NDArray[np.floating],
     items: Sequence[str],
@@ -168,77 +163,19 @@ def rates_of_people(classifier: Classifier, asked: Answers | None) -> AnswerRate
 
 
 @dataclass(frozen=True)
-class PageOptions:
-    """A page of predictions to write beside their table; for images.
-
-    Attributes
-    ----------
-    folder : path
-        Folder for the page.
-    n_examples : int
-        How many pictures to show at most, however many there are.
-    maps : bool
-        Draw where in a picture the evidence for a label is.
-    seed : int
-        Of the pictures that are drawn at random.
-
-    Examples
-    --------
-    >>> PageOptions("page").n_examples
-    120
-    """
-
-    folder: str | Path
-    n_examples: int = 120
-    maps: bool = False
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class AskOptions:
-    """A table of pairs to ask about next, for ``comes annotate add --cards``.
-
-    Attributes
-    ----------
-    file : path
-        A .csv or .parquet file.
-    count : int
-        How many pairs at most.
-    asked : Dataset or path, optional
-        What was said already, by item: these pairs are left out.
-
-    Examples
-    --------
-    >>> AskOptions("next.csv").count
-    200
-    """
-
-    file: str | Path
-    count: int = 200
-    asked: Dataset | str | Path | None = None
-
-
-@dataclass(frozen=True)
 class Predicted:
-    """What a model says of items, and what was written beside the table.
+    """Predictions, and what was written beside them.
 
     Attributes
     ----------
     table : DataFrame
         item, predicted (names joined by ";"), and the probability of each label.
-    n_labels : int
     page : Path, or None
     questions : DataFrame, or None
         item, label, probability and bits: what to ask next.
-
-    Examples
-    --------
-    >>> Predicted(pd.DataFrame({"predicted": ["sky"]}), n_labels=1).page is None
-    True
     """
 
     table: pd.DataFrame
-    n_labels: int
     page: Path | None = None
     questions: pd.DataFrame | None = None
 
@@ -252,8 +189,15 @@ def predict_items(
     skip_broken: bool = False,
     item: str | None = None,
     scores: bool = False,
-) -> pd.DataFrame:
-    """Return predicted labels and probabilities for every row or image; write them if asked.
+    page: str | Path | None = None,
+    n_examples: int = 120,
+    maps: bool = False,
+    ask_next: str | Path | None = None,
+    n_questions: int = 200,
+    asked: Dataset | str | Path | None = None,
+    seed: int = 0,
+) -> Predicted:
+    """Predict labels and probabilities for every row or image; write them if asked.
 
     Parameters
     ----------
@@ -270,48 +214,21 @@ def predict_items(
         The column of a table that names the items. Without names, items are numbered from 0.
     scores : bool
         Add a column of scores for each label.
-
-    Returns
-    -------
-    table : DataFrame
-        item, predicted (names joined by ";"), and the probability of each label.
-
-    Examples
-    --------
-    >>> from comes import CandidateClassifier
-    >>> from comes.datasets import make_scenes
-    >>> scenes = make_scenes(n=100)
-    >>> model = CandidateClassifier("bce", epochs=1).fit(scenes.X, scenes.relevant)
-    >>> list(predict_items(model, scenes).columns[:3])
-    ['item', 'predicted', 'probability:0']
-    """
-    wanted: dict[str, Any] = {"item": item, "scores": scores}
-    return predict_more(model, data, output, images=images, skip_broken=skip_broken, **wanted).table
-
-
-def predict_more(
-    model: Classifier | str | Path,
-    data: Dataset | str | Path,
-    output: str | Path | None = None,
-    *,
-    images: str | Path | None = None,
-    skip_broken: bool = False,
-    item: str | None = None,
-    scores: bool = False,
-    page: PageOptions | None = None,
-    ask: AskOptions | None = None,
-) -> Predicted:
-    """Predict as `predict_items` does; beside the table, write a page, or what to ask next.
-
-    Parameters
-    ----------
-    model, data, output, images, skip_broken, item, scores
-        As in `predict_items`.
-    page : PageOptions, optional
-        For images: a page of the most confident, the most doubtful and some other pictures.
-    ask : AskOptions, optional
-        A table of the pairs whose answers are expected to tell most (`choose_questions` of
-        `comes.answers`), for ``comes annotate add --cards``. Items must have names.
+    page : path, optional
+        For images: a folder for a page of the most confident, the most doubtful and some others.
+    n_examples : int
+        How many images that page shows at most.
+    maps : bool
+        Draw on that page where in an image the evidence for a label is.
+    ask_next : path, optional
+        A table of the pairs whose answers are expected to tell most, for
+        ``comes annotate add --cards``. Items must have names.
+    n_questions : int
+        How many pairs at most.
+    asked : Dataset or path, optional
+        Answers so far, by item: these pairs are not asked again.
+    seed : int
+        Of the images that are drawn at random.
 
     Returns
     -------
@@ -319,71 +236,94 @@ def predict_more(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from dataclasses import replace
     >>> from comes import CandidateClassifier
     >>> from comes.datasets import make_scenes
-    >>> scenes = replace(make_scenes(n=100), items=[f"scene {k}" for k in range(100)])
+    >>> scenes = make_scenes(n=100)
     >>> model = CandidateClassifier("bce", epochs=1).fit(scenes.X, scenes.relevant)
-    >>> ask = AskOptions(Path(tempfile.mkdtemp()) / "next.csv", count=30)
-    >>> list(predict_more(model, scenes, ask=ask).questions.columns)
-    ['item', 'label', 'probability', 'bits']
+    >>> list(predict_items(model, scenes).table.columns[:3])
+    ['item', 'predicted', 'probability:0']
     """
-    check_targets((data, images, model), output, page, ask)
+    refuse_same(output, ask_next)
+    names_of = {output: check_prediction_name, ask_next: check_ending}
+    _check_files((data, images, model, asked), names_of)
+    if page is not None:
+        check_folder_target(page, ("index.html",))
+        refuse_inputs(page, data, images, model)
     classifier = as_model(model)
     if page is not None and not isinstance(classifier, ImageClassifier):
         raise ComesError("a page shows images, and this model was trained on a table.")
     X, items = read_inputs(classifier, data, images, skip_broken, item)
-    warn_of_repeated(items)
-    asked = None if ask is None else read_asked(ask.asked, classifier.label_names_, items)
+    names = classifier.label_names_
+    answers = None if ask_next is None else read_asked(asked, names, items)
     found = np.asarray(classifier.decision_function(X))
     probabilities, predictions = classifier.squash_scores(found), classifier.cut_scores(found)
-    table = prediction_table(
-        probabilities,
-        predictions,
-        classifier.label_names_,
-        items,
-        scores=found if scores else None,
-    )
+    shown = found if scores else None
+    table = prediction_table(probabilities, predictions, names, items, scores=shown)
     if output is not None:
         write_prediction_table(table, output)
     written = questions = None
     if page is not None:
         written = write_predictions(
             X,
-            classifier.label_names_,
+            names,
             probabilities,
             predictions,
-            page.folder,
-            maps=_make_maps(classifier, X) if page.maps else None,
-            n_examples=page.n_examples,
-            seed=page.seed,
+            page,
+            maps=_make_maps(classifier, X) if maps else None,
+            n_examples=n_examples,
+            seed=seed,
         )
-    if ask is not None:
-        assert items is not None
-        questions = ask_next(classifier, found, items, ask.count, asked)
-        write_table(questions, ask.file)
-    return Predicted(table, len(classifier.label_names_), written, questions)
+    if ask_next is not None and items is not None:
+        questions = list_questions(classifier, found, items, n_questions, answers)
+        write_table(questions, ask_next)
+    return Predicted(table, written, questions)
 
 
-def check_targets(
-    inputs: Sequence[object],
-    output: str | Path | None,
-    page: PageOptions | None = None,
-    ask: AskOptions | None = None,
+def write_top(
+    model: Classifier | str | Path,
+    data: Dataset | str | Path,
+    output: str | Path,
+    top: int,
+    *,
+    images: str | Path | None = None,
+    skip_broken: bool = False,
+    item: str | None = None,
+    scores: bool = False,
+) -> int:
+    """Write the best labels of every row or image, a row for each; return how many items there are.
+
+    Items are scored and written in parts, so that memory does not grow with the number of items
+    times the number of labels, as that of `predict_items` does.
+    """
+    _check_files((data, images, model), {output: check_prediction_name})
+    classifier = as_model(model)
+    names = np.array(classifier.label_names_, dtype=object)
+    check_top(top, len(names))
+    X, items = read_inputs(classifier, data, images, skip_broken, item)
+    n_items = 0
+
+    def make_tables() -> Iterator[pd.DataFrame]:
+        nonlocal n_items
+        for part in classifier.stream_top(X, top):
+            rows = range(n_items, n_items + len(part))
+            named = rows if items is None else items[rows.start : rows.stop]
+            shown = part.scores if scores else None
+            yield top_table(part.labels, part.probabilities, names, named, scores=shown)
+            n_items = rows.stop
+
+    write_prediction_table(make_tables(), output)
+    return n_items
+
+
+def _check_files(
+    inputs: Sequence[object], targets: Mapping[str | Path | None, Callable[[str | Path], object]]
 ) -> None:
-    """Raise an error, before anything takes long, if something cannot be written."""
-    asked = None if ask is None else ask.asked
-    checks = (check_prediction_name, check_ending)
-    for target, check_name in zip((output, None if ask is None else ask.file), checks, strict=True):
+    """Raise an error, before anything takes long, if a file cannot be written or is an input."""
+    for target, check_name in targets.items():
         if target is not None:
             check_name(target)
             check_file_target(target)
-            refuse_inputs(target, *inputs, asked)
-    refuse_same(output, None if ask is None else ask.file)
-    if page is not None:
-        check_folder_target(page.folder, ("index.html",))
-        refuse_inputs(page.folder, *inputs)
+            refuse_inputs(target, *inputs)
 
 
 def _make_maps(classifier: Classifier, images: Any) -> Any:
@@ -405,169 +345,49 @@ def read_inputs(
     item: str | None,
 ) -> tuple[Any, list[str] | None]:
     """Return what the model scores, and the names of the items where there are any."""
+    data = open_if_project(data)
+    X: Any
     if isinstance(classifier, ImageClassifier):
-        pictures = (
-            data.known_images()
-            if isinstance(data, Dataset)
-            else read_images(data, images, skip_broken)
-        )
         if item is not None:
             raise ComesError("images are named by their files; leave item (--item) out.")
-        return pictures, pictures.names
-    if images is not None or skip_broken:
+        if isinstance(data, Dataset):
+            X = data.known_images()
+        else:
+            X = read_images(data, images, skip_broken)
+        items = X.names
+    elif images is not None or skip_broken:
         raise ComesError(
             "this model was trained on a table, so the images and what to do with broken ones "
             "(--images, --skip-broken) do not apply. Leave them out."
         )
-    data = open_if_project(data)
-    if isinstance(data, Dataset):
-        return data.known_features(), data.items
-    return read_features(
-        data,
-        classifier.feature_names,
-        classifier.n_features_in_,
-        words=find_word_columns(classifier),
-        item=item,
-        usual_item=getattr(classifier, "item_column_", None),
-    )
-
-
-def warn_of_repeated(items: Sequence[str] | None) -> None:
-    """Warn if names of items do not tell which row a prediction is of."""
+    elif isinstance(data, Dataset):
+        X, items = data.known_features(), data.items
+    else:
+        X, items = read_features(
+            data,
+            classifier.feature_names,
+            classifier.n_features_in_,
+            words=find_word_columns(classifier),
+            item=item,
+            usual_item=getattr(classifier, "item_column_", None),
+        )
     names = pd.Series(list(items or ()), dtype=object)
     repeated = names[names.duplicated()]
     if len(repeated):
-        shown = listed(list(map(str, repeated.unique())), 3)
         warn(
-            f"items should have different names; {shown} occurs more than once, and predictions "
-            "cannot be told apart by it. Name another column (--item).",
+            f"items should have different names; {listed(list(map(str, repeated.unique())), 3)} "
+            "occurs more than once, and predictions cannot be told apart by it. Name another "
+            "column (--item).",
             ComesWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-
-
-@dataclass(frozen=True)
-class WrittenTop:
-    """How much was written.
-
-    Examples
-    --------
-    >>> WrittenTop(n_items=200, n_labels=10).n_items
-    200
-    """
-
-    n_items: int
-    n_labels: int
-
-
-def write_top(
-    model: Classifier | str | Path,
-    data: Dataset | str | Path,
-    output: str | Path,
-    top: int,
-    *,
-    images: str | Path | None = None,
-    skip_broken: bool = False,
-    item: str | None = None,
-    scores: bool = False,
-) -> WrittenTop:
-    """Write the labels of highest score of every row or image, with their probabilities.
-
-    Items are scored and written in parts, so that memory does not grow with the number of items
-    times the number of labels, as that of `predict_items` does.
-
-    Parameters
-    ----------
-    model, data, images, skip_broken, item
-        As in `predict_items`.
-    output : path
-        A table with the columns item, rank, label and probability (.csv, .parquet and others), or
-        lines of json (.jsonl).
-    top : int
-        How many labels of each item.
-    scores : bool
-        Add a column of scores.
-
-    Returns
-    -------
-    written : WrittenTop
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from comes import CandidateClassifier
-    >>> from comes.datasets import make_scenes
-    >>> scenes = make_scenes(n=100)
-    >>> model = CandidateClassifier("bce", epochs=1).fit(scenes.X, scenes.relevant)
-    >>> path = Path(tempfile.mkdtemp()) / "top.csv"
-    >>> write_top(model, scenes, path, top=3).n_items
-    100
-    >>> list(pd.read_csv(path).columns), len(pd.read_csv(path))
-    (['item', 'rank', 'label', 'probability'], 300)
-    """
-    check_targets((data, images, model), output)
-    classifier = as_model(model)
-    names = np.array(classifier.label_names_, dtype=object)
-    check_top(top, len(names))
-    X, items = read_inputs(classifier, data, images, skip_broken, item)
-    warn_of_repeated(items)
-    n_items = 0
-
-    def make_tables() -> Iterator[pd.DataFrame]:
-        nonlocal n_items
-        for part in classifier.stream_top(X, top):
-            rows = range(n_items, n_items + len(part))
-            own = rows if items is None else items[rows.start : rows.stop]
-            found = part.scores if scores else None
-            yield top_table(part.labels, part.probabilities, names, own, scores=found)
-            n_items = rows.stop
-
-    write_prediction_table(make_tables(), output)
-    return WrittenTop(n_items, len(names))
+    return X, items
 
 
 LARGEST_DIFFERENCE = 1e-5  # of a probability, by rounding
 
 
-@dataclass(frozen=True)
-class ExportedModel:
-    """A model as a file.
-
-    Attributes
-    ----------
-    path : Path
-    input : str
-        What the file takes, in words.
-    n_labels : int
-    difference : float or None
-        How far its probabilities are from those of the model, at most, on rows that are drawn;
-        None where onnxruntime is not installed.
-
-    Examples
-    --------
-    >>> ExportedModel(Path("model.onnx"), "features: float32 (n, 4)", 3).n_labels
-    3
-    """
-
-    path: Path
-    input: str
-    n_labels: int
-    difference: float | None = None
-
-    def summary(self) -> dict[str, Any]:
-        """Return the main facts by name."""
-        return {
-            "file": str(self.path),
-            "bytes": self.path.stat().st_size,
-            "input": self.input,
-            "outputs": f"scores and probabilities: float32 (n, {self.n_labels})",
-            "largest difference": "not checked: install onnxruntime"
-            if self.difference is None
-            else f"{self.difference:.1e} of a probability, on rows that were drawn",
-        }
-
-
-def export_model(model: Classifier | str | Path, output: str | Path) -> ExportedModel:
+def export_model(model: Classifier | str | Path, output: str | Path) -> dict[str, Any]:
     """Write a fitted model as an ONNX file: scaling, network and head in one graph.
 
     The file is run on rows that are drawn, and compared with ``predict_proba``.
@@ -580,14 +400,16 @@ def export_model(model: Classifier | str | Path, output: str | Path) -> Exported
 
     Returns
     -------
-    exported : ExportedModel
+    facts : dict
+        file, bytes, input and outputs in words, and difference: how far its probabilities are from
+        those of the model, at most; None where onnxruntime is not installed.
 
     Examples
     --------
     >>> import tempfile
     >>> from comes import CandidateClassifier
     >>> model = CandidateClassifier("bce", epochs=1, hidden=4).fit([[0.0], [1.0]], [[0], [1]])
-    >>> export_model(model, Path(tempfile.mkdtemp()) / "model.onnx").input
+    >>> export_model(model, Path(tempfile.mkdtemp()) / "model.onnx")["input"]
     'features: float32 (n, 1)'
     """
     if Path(output).suffix.lower() != ".onnx":
@@ -604,21 +426,19 @@ def export_model(model: Classifier | str | Path, output: str | Path) -> Exported
         n = classifier.n_features_in_ if encoder is None else encoder.n_features
         encoded = "" if encoder is None else f", encoded from {classifier.n_features_in_} columns"
         taken = f"features: float32 (n, {n}){encoded}"
-    difference = _check_file(classifier, path)
-    return ExportedModel(path, taken, len(classifier.label_names_), difference)
-
-
-def _check_file(classifier: Classifier, path: Path) -> float | None:
-    """Return how far the file is from the model; warn where that is too much."""
-    if find_spec("onnxruntime") is None:
-        return None
-    difference = measure_onnx(classifier, path)
-    if not difference <= LARGEST_DIFFERENCE:
-        warnings.warn(
+    difference = None if find_spec("onnxruntime") is None else measure_onnx(classifier, path)
+    if difference is not None and not difference <= LARGEST_DIFFERENCE:
+        warn(
             f"{path} gives probabilities up to {difference:.2g} away from those of the model, more "
             f"than {LARGEST_DIFFERENCE:g}. Half precision on a GPU differs so much; else compare "
             "the two on rows of yours before you rely on the file.",
             ComesWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
-    return difference
+    return {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "input": taken,
+        "outputs": f"scores and probabilities: float32 (n, {len(classifier.label_names_)})",
+        "difference": difference,
+    }

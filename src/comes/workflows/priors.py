@@ -1,4 +1,4 @@
-"""A small sample with true labels, read and matched to the data."""
+"""Class priors and rates, estimated from a data set, with a clean sample where there is one."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -181,9 +181,11 @@ def estimate_priors(
     Examples
     --------
     >>> from comes.datasets import make_scenes
-    >>> from comes.workflows import generate_candidates
-    >>> scenes = generate_candidates(make_scenes(n=300), rate=0.5)
-    >>> list(estimate_priors(scenes, exclude_rate=0.5).columns[:3])
+    >>> from comes.generation import case_b
+    >>> scenes = make_scenes(n=300)
+    >>> candidates = case_b(scenes.relevant, 0.5, seed=0)
+    >>> data = Dataset(scenes.X, scenes.label_names, candidates)
+    >>> list(estimate_priors(data, exclude_rate=0.5).columns[:3])
     ['label', 'class_prior', 'lower']
     """
     if output is not None:
@@ -283,28 +285,7 @@ def check_assumption(
 ) -> AssumptionCheck:
     """Test whether irrelevant labels are excluded at a constant rate, whatever the row.
 
-    Parameters
-    ----------
-    data : Dataset, path or name
-        With features and what was said; and with true labels, unless ``clean`` has them.
-    clean : Dataset or path, optional
-        True labels of some items of the data.
-    reading : ReadOptions, optional
-        What the columns of a file mean.
-    seed : int
-
-    Returns
-    -------
-    check : AssumptionCheck
-        As `comes.selection.check_constant_rate` returns it.
-
-    Examples
-    --------
-    >>> from comes.datasets import make_scenes
-    >>> from comes.workflows import generate_candidates
-    >>> scenes = generate_candidates(make_scenes(n=300), rate=0.5)
-    >>> check_assumption(scenes).conclusion[:14]
-    'For none of 10'
+    The data needs features, answers or candidates, and true labels, unless ``clean`` has them.
     """
     dataset = as_dataset(data, reading)
     sample = read_clean(dataset, clean, reading)
