@@ -44,7 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def model(home: Path) -> str:
     """A model of the frozen network, which no test changes."""
-    fitted = run(*fit_arguments(home, home / "model"), "--freeze")
+    fitted = run(*fit_arguments(home, home / "model"))
     assert f"{N} images" in fitted["data"]
     return str(home / "model")
 
@@ -108,14 +108,13 @@ def test_fine_tuning_keeps_its_state_until_it_is_done(home: Path, tmp_path: Path
 
 def test_options_that_do_not_go_together_are_refused(home: Path, tmp_path: Path) -> None:
     refused: list[tuple[list[str], str]] = [
-        (["--freeze", "--epochs", "3"], "Leave one of the two out"),
         (["--select", "lr"], "is for tables"),
         (["--model", "linear"], r"for tables were given \('model'\)"),
         (["--learning-rate", "1"], "learning_rate is for fine-tuning"),
-        (["--augment", "crop"], "augment is for fine-tuning"),
+        (["--set", "augment=crop"], "augment is for fine-tuning"),
         (["--method", "auto"], "is for tables"),
         (["--backbone", "resnet18"], "backbone must be"),
-        (["--image-features", "some"], "features must be one of"),
+        (["--set", "features=some"], "features must be one of"),
     ]
     for arguments, message in refused:
         with pytest.raises(ComesError, match=message):
@@ -123,10 +122,8 @@ def test_options_that_do_not_go_together_are_refused(home: Path, tmp_path: Path)
             pytest.fail(f"{arguments} were taken")
     table = tmp_path / "table.csv"
     pd.DataFrame({"x": [0.5, 1.5], "has_sky": [0, 1]}).to_csv(table, index=False)
-    for option in (["--freeze"], ["--backbone", "resnet50"]):
-        with pytest.raises(ComesError, match="has no images"):
-            run("fit", table, "--labels", "has_*", *option, "-o", tmp_path / "m")
-            pytest.fail(f"{option} was taken")
+    with pytest.raises(ComesError, match="has no images"):
+        run("fit", table, "--labels", "has_*", "--backbone", "resnet50", "-o", tmp_path / "m")
 
 
 def test_models_and_data_of_two_kinds_do_not_mix(home: Path, model: str, tmp_path: Path) -> None:

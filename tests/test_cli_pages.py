@@ -81,9 +81,17 @@ def pages(command: Any = None, *words: str) -> Iterator[tuple[str, Any, str]]:
         yield from pages(member, *words, name)
 
 
+def test_help_of_fit_is_a_screen_and_a_half_and_help_all_has_the_rest(run: Run) -> None:
+    short, whole = run("fit", "--help").stdout, run("fit", "--help-all").stdout
+    counts = [sum(line.startswith("  -") for line in page.splitlines()) for page in (short, whole)]
+    assert counts[0] <= 32 and counts[1] > counts[0], counts
+    assert "--buffer-rows" in whole and "--buffer-rows" not in short
+    assert "--buffer-rows" not in run("fit", "--help").stdout  # one does not change the other
+
+
 def test_pages_show_examples_whole_and_every_option_once_under_a_heading() -> None:
     found = list(pages())
-    assert len(found) > 30
+    assert len(found) > 20
     for name, command, text in found:
         lines = text.splitlines()
         for paragraph in command.help.split("\n\n"):
@@ -92,7 +100,7 @@ def test_pages_show_examples_whole_and_every_option_once_under_a_heading() -> No
                 assert f"  {example}" in lines, name
         shown = [line.split()[0].rstrip(",") for line in lines if line.startswith("  -")]
         for parameter in command.params:
-            if parameter.param_type_name == "option":
+            if parameter.param_type_name == "option" and not parameter.hidden:
                 spellings = {parameter.opts[0], *(o for o in parameter.opts if len(o) == 2)}
                 assert sum(map(shown.count, spellings)) == 1, (name, parameter.name)
         headings: dict[str, int] = {}
@@ -157,6 +165,7 @@ def test_every_value_that_is_offered_is_in_the_help() -> None:
         if hasattr(command, "commands"):
             continue
         options: list[Any] = [p for p in command.params if p.param_type_name == "option"]
+        options = [option for option in options if not option.hidden]
         context = command.make_context(name, [], resilient_parsing=True)
         for option in options:
             shown = f"{option.get_help_record(context)}"

@@ -119,7 +119,7 @@ def test_a_flood_level_is_an_option_and_a_contradiction_is_printed(files: Path) 
     priors = write_priors(files / "some.csv", 0.22)
     fit = ["fit", files / "train.npz", "--method", "comes-rl", "--priors", priors]
     fit += ["--learning-rate", 0.05, "-o", files / "rl"]
-    flooded, usual = ("--epochs", 1, "--flood-level", "0.5"), ("--epochs", 60)
+    flooded, usual = ("--epochs", 1, "--set", "flood_level=0.5"), ("--epochs", 60)
     for options, stored in ((flooded, 0.5), (usual, "auto")):
         run(*fit, *options)
         described = json.loads((files / "rl" / "model.json").read_text())

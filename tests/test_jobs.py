@@ -179,8 +179,8 @@ def test_what_is_chosen_for_answers_is_trained_on_them(monkeypatch: pytest.Monke
 
 
 def test_settings_of_the_other_kind_are_refused() -> None:
-    with pytest.raises(ComesError, match=r"for images were given \('backbone', 'freeze'\)"):
-        fit_model(DATA, {"backbone": "resnet50"}, freeze=True)
+    with pytest.raises(ComesError, match=r"for images were given \('backbone', 'augment'\)"):
+        fit_model(DATA, {"backbone": "resnet50", "augment": "crop"})
     with pytest.raises(ComesError, match="no setting 'epoch'. Did you mean 'epochs'"):
         fit_model(DATA, {"epoch": 3})
 
@@ -195,7 +195,7 @@ def test_the_chosen_model_is_fitted_with_the_prior_that_it_was_chosen_by() -> No
     assert fitted.choice is not None and told == [False]
     assert fitted.classifier.epochs == fitted.choice.classifier.epochs
     np.testing.assert_array_equal(fitted.classifier.class_prior_, PRIOR)
-    assert len(fitted.summary(with_choice=True)["compared"]) == 2
+    assert len(fitted.choice.table) == 2
 
 
 def test_all_variations_have_one_seed_and_one_prior(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,7 @@ def test_the_check_counts_pairs_that_were_asked_at_random() -> None:
 
 
 def test_comes_check_prints_a_table_and_a_conclusion(folder: Path) -> None:
-    arguments = ["check", str(folder / "answers.csv"), "--labels", "has_*"]
+    arguments = ["priors", str(folder / "answers.csv"), "--check", "--labels", "has_*"]
     arguments += ["--clean", str(folder / "expert.csv")]
     shown = CliRunner().invoke(app, arguments)
     assert shown.exit_code == 0, shown.output

@@ -102,9 +102,12 @@ class CommandPage(HelpPage, TyperCommand):
 def show_all_options(context: typer.Context, is_wanted: bool) -> None:
     """Print the help with all options, and end."""
     if is_wanted and not context.resilient_parsing:
-        for parameter in context.command.params:
-            parameter.hidden = False  # type: ignore[attr-defined]
+        rare: list[Any] = [p for p in context.command.params if getattr(p, "hidden", False)]
+        for parameter in rare:
+            parameter.hidden = False
         print(context.get_help())
+        for parameter in rare:
+            parameter.hidden = True
         raise typer.Exit
 
 
