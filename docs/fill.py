@@ -5,34 +5,49 @@
 
 The check also reads the claims of ``claims.py``: sentences with numbers of stored results.
 
-A generated part stands between two comments; edit what makes it, not the part::
+A generated part stands between two comments; edit what makes it, not the part. The first comment
+names a function of ``TABLES`` with its arguments, or a result with the columns to show of each of
+its records::
 
     <!-- table: runs paper average_precision -->
     ...
     <!-- end -->
 
-The words after ``table:`` are a name in ``TABLES`` of ``result_tables``, ``evidence_tables`` or
-``format_tables``, and the function's arguments.
+    <!-- table: benchmarks/large_table
+    pandas = `pandas.read_csv` alone
+    now = `open_dataset`
+    reader | {name}
+    CPU seconds | {cpu_seconds:.0f}
+    -->
+    ...
+    <!-- end -->
+
+The first line is the file and keys in it. ``by KEY, KEY`` after it takes means over records that
+share these. A line with ``=`` picks a record by name (or by the first key after ``by``) and says
+what it is called. A line with ``|`` is a column: its head, and what a cell says; ``{a/b:.2f}`` is the
+key b inside a, ``{a[0]}`` the first of a list, and ``{a*1000:.0f}`` a thousand times a.
 """
 
 import argparse
+import json
+import math
 import re
+import string
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import evidence_tables
+import pandas as pd
+
 import format_tables
 import result_tables
 from claims import wrong_claims
 from result_tables import ROOT, Table
 
-TABLES = result_tables.TABLES | evidence_tables.TABLES | format_tables.TABLES
+TABLES = result_tables.TABLES | format_tables.TABLES
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PART = re.compile(
-    r"^<!-- table: (?P<words>[^\n]+) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL
-)
-
+PART = re.compile(r"^<!-- table: (?P<asks>.*?)-->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 BY_HAND = re.compile(r"^\|.*\| \**[-+]?\d[\d.]*( ± [\d.]+)?\**( •)? \||<!-- ", re.MULTILINE)
 
 
@@ -41,32 +56,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Fill the generated parts of the documents.")
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     check = parser.parse_args(arguments).check
-    stale = stale_documents()
+    texts = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
+    filled = {path: fill(text) for path, text in texts.items()}
+    stale = [path for path, text in texts.items() if filled[path] != text]
     for path in stale:
         if not check:
-            path.write_text(fill(path.read_text(encoding="utf-8")), encoding="utf-8")
-        print(
-            f"{path.relative_to(ROOT)} {'is out of date: run make tables' if check else 'written'}"
-        )
-    wrong = [*find_tables_by_hand(), *wrong_claims()] if check else []
-    for line in wrong:
-        print(line)
-    return int(check and bool(stale or wrong))
-
-
-def find_tables_by_hand() -> list[str]:
-    """Return a line for every document with a table of numbers, or a marker, of its own."""
-    return [
+            path.write_text(filled[path], encoding="utf-8")
+        print(path.relative_to(ROOT), "is out of date: run make tables" if check else "written")
+    if not check:
+        return 0
+    wrong = [
         f"{path.relative_to(ROOT)} has a table of numbers that nothing fills: {found[0]!r}"
-        for path in DOCUMENTS
-        if (found := BY_HAND.search(PART.sub("", path.read_text(encoding="utf-8"))))
+        for path, text in texts.items()
+        if (found := BY_HAND.search(PART.sub("", text)))
     ]
-
-
-def stale_documents() -> list[Path]:
-    """Return the documents whose generated parts are not what they should be."""
-    texts = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
-    return [path for path, text in texts.items() if fill(text) != text]
+    wrong += wrong_claims()
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return int(bool(stale or wrong))
 
 
 def fill(text: str) -> str:
@@ -75,22 +81,76 @@ def fill(text: str) -> str:
 
 
 def _fill_part(part: re.Match[str]) -> str:
-    name, *arguments = part["words"].split()
-    if name not in TABLES:
-        sys.exit(f"A document asks for a table; got no table {name!r}. Take one of {list(TABLES)}.")
-    table = TABLES[name](*arguments)
-    content = table if isinstance(table, str) else to_markdown(table)
-    return f"<!-- table: {part['words']} -->\n\n{content}\n\n<!-- end -->"
+    name, *arguments = part["asks"].split()
+    if "\n" in part["asks"]:
+        made: Table | str = show_records(part["asks"])
+    elif name in TABLES:
+        made = TABLES[name](*arguments)
+    else:
+        sys.exit(f"A page asks for a table; got no table {name!r}. Take one of {list(TABLES)}.")
+    content = made if isinstance(made, str) else to_markdown(made)
+    return f"<!-- table: {part['asks']}-->\n\n{content}\n\n<!-- end -->"
 
 
 def to_markdown(table: Table) -> str:
     """Return rows of cells as Markdown, the first row as the heads of the columns."""
     heads, *rows = table
-    return "\n".join(_row_text(cells) for cells in (heads, ["---"] * len(heads), *rows))
+    lines = (heads, ["---"] * len(heads), *rows)
+    return "\n".join("|" + "".join(f" {c} |" if c else " |" for c in cells) for cells in lines)
 
 
-def _row_text(cells: Sequence[str]) -> str:
-    return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)
+def show_records(asks: str) -> Table:
+    """Return what a comment asks of the records of a result."""
+    first, *lines = asks.strip().splitlines()
+    source, _, keys = first.partition(" by ")
+    by = keys.split(", ") if keys else []
+    columns = [line.partition("|")[::2] for line in lines if "|" in line]
+    titles = dict(line.split(" = ", 1) for line in lines if "|" not in line)
+    records = pd.json_normalize(read_records(source), sep="/")
+    if by:
+        records = records.groupby(by, sort=False).mean(numeric_only=True).reset_index()
+    if titles:
+        named = (by or ["name"])[0]
+        records = records.set_index(named).loc[list(titles)].reset_index()
+        records[named] = list(titles.values())
+    cells = _Cells()
+    rows = [
+        [cells.vformat(template.strip(), (), row) for _, template in columns]
+        for row in records.astype(object).to_dict("records")
+    ]
+    return [[head.strip() for head, _ in columns], *rows]
+
+
+def read_records(source: str) -> list[dict[str, Any]]:
+    """Return the records of a result; those of a table have their key as name."""
+    folder, file, *keys = source.split("/")
+    value = json.loads((ROOT / folder / "results" / f"{file}.json").read_text(encoding="utf-8"))
+    for key in keys:
+        value = value[key]
+    if isinstance(value, list):
+        return value
+    return [
+        {"name": name} | (row if isinstance(row, dict) else {"value": row})
+        for name, row in value.items()
+    ]
+
+
+class _Cells(string.Formatter):
+    """Templates in which a number that is not there leaves its place empty."""
+
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
+        # Names may have dots, so only lists have parts to choose.
+        name, _, factor = field_name.partition("*")
+        name, _, part = name.partition("[")
+        value = kwargs[name][int(part[:-1])] if part else kwargs[name]
+        return (value * float(factor) if factor else value), name
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        if isinstance(value, float) and math.isnan(value):
+            return ""
+        if isinstance(value, float) and value.is_integer() and not format_spec:
+            return str(int(value))
+        return super().format_field(value, format_spec)
 
 
 if __name__ == "__main__":

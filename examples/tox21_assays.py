@@ -96,4 +96,4 @@ print("macro AUC:", found["macro_auc"])
 # %%
 # These estimates are about molecules as they were tested. If an assay was run where somebody
 # expected a result, they say nothing about molecules that nobody suspects.
-# [answers.md](../guide/answers.md) has all methods on five splits.
+# [answers.md](../guide/answers.md) says what answers gain on six data sets.

@@ -1,6 +1,7 @@
-"""Tables of the options of commands, made from what the commands declare."""
+"""The commands in the documents: tables of their options, and the page of their help."""
 
 import inspect
+from collections.abc import Iterator
 from typing import Any
 
 from typer.main import get_command
@@ -9,7 +10,8 @@ from comes.cli import app
 from comes.cli.options import reading_options
 from comes.methods import METHODS
 
-READING = set(inspect.signature(reading_options).parameters)
+READING = set(inspect.signature(reading_options).parameters) - {"help_all"}
+WIDTH = 84  # of the page of help
 
 
 def options_table(name: str) -> list[list[str]]:
@@ -27,7 +29,7 @@ def options_table(name: str) -> list[list[str]]:
 def option_rows(command: Any) -> list[list[str]]:
     """Return the options of one command; how it reads data is told once for all commands."""
     context = command.make_context(command.name, [], resilient_parsing=True)
-    options = [p for p in command.params if p.param_type_name == "option"]
+    options = [p for p in command.params if p.param_type_name == "option" and p.name != "help_all"]
     reads_data = {option.name for option in options} >= READING
     rows = [
         [f"`{_names_text(option, context)}`", _meaning_text(option)]
@@ -38,7 +40,9 @@ def option_rows(command: Any) -> list[list[str]]:
 
 
 def _names_text(option: Any, context: Any) -> str:
+    hidden, option.hidden = option.hidden, False  # the page has the rare ones, too
     names: str = option.get_help_record(context)[0]
+    option.hidden = hidden
     return _escape(names.replace(" range>", ">"))
 
 
@@ -57,3 +61,20 @@ def _meaning_text(option: Any) -> str:
 def _escape(text: str) -> str:
     """Return text that does not end a cell."""
     return text.replace("|", "\\|")
+
+
+def help_page() -> str:
+    """Return a page with the help of `comes` and of each of its commands."""
+    explained = "What `--help` prints. [The command line](cli.md) explains it."
+    parts = ["# Help of every command", explained]
+    for name, text in list_help(get_command(app), "comes"):
+        parts.append(f"## {name} {{ #{name.replace(' ', '-')} }}\n\n```text\n{text}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def list_help(command: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Give the name and the help of a command and, if it is a group, of those in it."""
+    context = command.make_context(name, [], resilient_parsing=True, terminal_width=WIDTH)
+    yield name, context.get_help()
+    for member, inner in getattr(command, "commands", {}).items():
+        yield from list_help(inner, f"{name} {member}")
