@@ -12,8 +12,7 @@ the five best labels of the test rows, against all true labels: P@1, 3, 5 and nD
 Each learner is a process of its own with two threads (``extreme_learner.py``), whose time and peak
 memory are measured. LibMultiLabel is in an environment of its own, whose interpreter is named;
 without it only ours run. What the result holds already is not run again. Settings of ours are the
-defaults on bibtex and delicious; on the generated set they were chosen by ``extreme_choice.py``,
-which holds training rows out.
+defaults on bibtex and delicious; on the generated set they were chosen on held-out training rows.
 """
 
 import argparse
@@ -50,8 +49,8 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "LibMultiLabel tree": {"technique": "tree", "options": LIBLINEAR},
     "LibMultiLabel linear": {"technique": "1vsrest", "options": LIBLINEAR},
 }
-# The best P@1 on held-out training rows among those of rank 256 (extreme_choice.py); rank 512 is
-# better by .04 there, at twice the cost, and the least loss is at a rate of .01.
+# The best P@1 on held-out training rows among those of rank 256; rank 512 is better by .04 there, at
+# twice the cost, and the least loss is at a rate of .01.
 MANY_LABELS: dict[str, Any] = {
     "model": "low_rank",
     "hidden": 256,
