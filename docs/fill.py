@@ -24,18 +24,16 @@ its records::
 
 The first line is the file and keys in it. ``by KEY, KEY`` after it takes means over records that
 share these. A line with ``=`` picks a record by name (or by the first key after ``by``) and says
-what it is called. A line with ``|`` is a column: its head, and what a cell says; ``{a/b:.2f}`` is the
-key b inside a, ``{a[0]}`` the first of a list, and ``{a*1000:.0f}`` a thousand times a.
+what it is called. A line with ``|`` is a column: its head, and what a cell says; ``{a/b:.2f}`` is
+the key b inside a, ``{a[0]}`` the first of a list, and ``{a*1000:.0f}`` a thousand times a.
 """
 
 import argparse
-import json
 import math
 import re
 import string
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -43,7 +41,7 @@ import pandas as pd
 import format_tables
 import result_tables
 from claims import wrong_claims
-from result_tables import ROOT, Table
+from result_tables import ROOT, Table, read_records
 
 TABLES = result_tables.TABLES | format_tables.TABLES
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -121,28 +119,15 @@ def show_records(asks: str) -> Table:
     return [[head.strip() for head, _ in columns], *rows]
 
 
-def read_records(source: str) -> list[dict[str, Any]]:
-    """Return the records of a result; those of a table have their key as name."""
-    folder, file, *keys = source.split("/")
-    value = json.loads((ROOT / folder / "results" / f"{file}.json").read_text(encoding="utf-8"))
-    for key in keys:
-        value = value[key]
-    if isinstance(value, list):
-        return value
-    return [
-        {"name": name} | (row if isinstance(row, dict) else {"value": row})
-        for name, row in value.items()
-    ]
-
-
 class _Cells(string.Formatter):
     """Templates in which a number that is not there leaves its place empty."""
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
-        # Names may have dots, so only lists have parts to choose.
-        name, _, factor = field_name.partition("*")
+        name, _, factor = field_name.partition("*")  # a name may have dots
         name, _, part = name.partition("[")
-        value = kwargs[name][int(part[:-1])] if part else kwargs[name]
+        value = kwargs[name]
+        if part and isinstance(value, list):
+            value = value[int(part[:-1])]
         return (value * float(factor) if factor else value), name
 
     def format_field(self, value: Any, format_spec: str) -> Any:

@@ -15,7 +15,6 @@ from typing import Any
 
 import pandas as pd
 
-from command_tables import options_table
 from comes.datasets import KNOWN
 from comes.experiment.results import RepeatResult, Result, read_results
 from comes.methods import table_rank
@@ -23,6 +22,7 @@ from comes.metrics import METRICS
 from comes.report import list_means
 from comes.report.experiment_page import metric_table, sweep_to_markdown, title_of, to_markdown
 from comes.report.paper import published
+from command_tables import options_table
 
 ROOT = Path(__file__).parent.parent
 PHOTOS = "mirflickr5000"
@@ -32,6 +32,20 @@ FIRST_SEED = 0
 BOTH = ("average_precision", "mean_average_precision")
 
 Table = list[list[str]]
+
+
+def read_records(source: str) -> list[dict[str, Any]]:
+    """Return the records of a result; those of a table have their key as name."""
+    folder, file, *keys = source.split("/")
+    value = json.loads((ROOT / folder / "results" / f"{file}.json").read_text(encoding="utf-8"))
+    for key in keys:
+        value = value[key]
+    if isinstance(value, list):
+        return value
+    return [
+        {"name": name} | (row if isinstance(row, dict) else {"value": row})
+        for name, row in value.items()
+    ]
 
 
 def stored(name: str) -> Any:

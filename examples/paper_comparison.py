@@ -46,7 +46,7 @@ config.write_text(text)
 # Each task, a method on a data set, leaves a `result.json` with every metric of every fold. What
 # has a result is not run again, so a run can be stopped and continued, and shards of it can run on
 # several machines. `comes bench comparison.toml` does the same.
-from comes.workflows.experiment import run_experiment
+from comes.workflows import run_experiment
 
 run = run_experiment(config, folder / "runs", workers=1)
 if run.missing:

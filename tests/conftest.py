@@ -64,6 +64,7 @@ NEEDS = {
     "postgresql": (lambda: find_postgresql() is not None, "apt-get install postgresql"),
     "dask": (lambda: _has_package("distributed"), "pip install distributed"),
     "ray": (lambda: _has_package("ray"), "pip install ray"),
+    "mkdocstrings": (lambda: _has_package("mkdocstrings"), "pip install mkdocstrings-python"),
     "zensical": (lambda: _has_package("zensical"), "pip install zensical"),
     "transformers": (lambda: _has_package("transformers"), "pip install transformers"),
     "lightning": (lambda: _has_package("lightning"), "pip install lightning"),

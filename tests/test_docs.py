@@ -1,6 +1,7 @@
 """Documents that cannot rot: commands, options, methods and metrics are those of the code."""
 
 import inspect
+import json
 import pydoc
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ from typer.main import get_command
 
 import claims
 import fill
+import result_tables
 import run_examples
 from comes.cli import app
 from comes.cli.options import reading_options
@@ -19,7 +21,7 @@ from comes.metrics import METRICS
 from command_line import Run, command_runner
 from console_blocks import assert_same_outputs, find_commands, run_in_shell
 from document_blocks import run_blocks
-from evidence_tables import verdict
+from result_tables import verdict
 from run_examples import ORDER, PAGES, PICTURE, SCRIPTS, make_gallery, make_page, strip_page
 
 ROOT = Path(__file__).parent.parent
@@ -31,6 +33,7 @@ QUICK = (
     *("docs/guide/annotate.md", "docs/guide/annotate-growing.md", "docs/guide/own-loop.md"),
     *("docs/guide/recipes.md", "docs/reference/annotate-api.md", "docs/reference/metrics.md"),
 )
+START = "<!-- table: benchmarks/start_time/seconds\ncommand | `{name}`\nseconds | {value:.3g}\n-->"
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 run = pytest.fixture(command_runner)
 
@@ -81,7 +84,7 @@ def test_the_documented_commands_are_those_that_exist() -> None:
 
 def test_every_reading_option_method_and_metric_is_documented() -> None:
     text = read("docs/reference/cli.md").partition("\n## Reading data\n")[2].partition("\n## ")[0]
-    for name in inspect.signature(reading_options).parameters:
+    for name in {*inspect.signature(reading_options).parameters} - {"help_all"}:
         assert re.search(rf"--{name.replace('_', '-')}\b", text), name
     text = read("docs/explain/methods.md")
     for method, named in METHODS.items():
@@ -137,7 +140,7 @@ def test_a_failing_command_is_found_and_a_pipe_that_is_closed_early_is_none(tmp_
 def test_a_stale_table_is_found_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fresh = "Before.\n\n" + fill.fill("<!-- table: start-time -->\n<!-- end -->") + "\n\nAfter.\n"
+    fresh = "Before.\n\n" + fill.fill(f"{START}\n<!-- end -->") + "\n\nAfter.\n"
     assert "| `import comes` |" in fresh
     page = tmp_path / "page.md"
     page.write_text(fresh.replace("| `import comes` | 0", "| `import comes` | 9"))
@@ -150,8 +153,33 @@ def test_a_stale_table_is_found_and_written(
     assert fill.main([]) == 0
     assert page.read_text() == fresh
     assert fill.main(["--check"]) == 0
-    with pytest.raises(SystemExit, match=r"no table 'star-time'.*start-time"):
-        fill.fill("<!-- table: star-time -->\n<!-- end -->")
+    with pytest.raises(SystemExit, match=r"no table 'sweeps'.*'sweep'"):
+        fill.fill("<!-- table: sweeps rows -->\n<!-- end -->")
+
+
+def test_records_become_rows_by_templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"set": "b", "n": 2, "at": {"x": 0.25, "y": [3, 4]}}, {"set": "a", "n": 1}]
+    rows.append({"set": "b", "n": 4, "at": {"x": 0.75, "y": [5, 6]}})
+    (tmp_path / "made" / "results").mkdir(parents=True)
+    text = json.dumps({"rows": rows, "times": {"one": 0.1, "two": 0.2}})
+    (tmp_path / "made" / "results" / "it.json").write_text(text)
+    monkeypatch.setattr(result_tables, "ROOT", tmp_path)
+    columns = "| {set}\nx | {at/x:.2f}\nn | {n:.0f}"
+    assert fill.show_records(f"made/it/rows\n{columns}\nlast | {{at/y[1]}}")[1:] == [
+        ["b", "0.25", "2", "4"],
+        ["a", "", "1", ""],
+        ["b", "0.75", "4", "6"],
+    ]
+    assert fill.show_records(f"made/it/rows by set\na = the first\nb = b\n{columns}") == [
+        ["", "x", "n"],
+        ["the first", "", "1"],
+        ["b", "0.50", "3"],
+    ]
+    assert fill.show_records("made/it/times\nof | {name}\nms | {value*1000:.0f}") == [
+        ["of", "ms"],
+        ["one", "100"],
+        ["two", "200"],
+    ]
 
 
 def test_tables_of_numbers_by_hand_and_wrong_claims_are_found(

@@ -42,7 +42,7 @@ def test_a_metric_without_results_leaves_the_tables_as_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(METRICS, "new_metric", METRICS["hamming_loss"])
-    assert fill.stale_documents() == []
+    assert fill.main(["--check"]) == 0
 
 
 @pytest.mark.needs("pml")

@@ -8,27 +8,27 @@ import re
 import threading
 from collections.abc import Iterator
 from functools import partial
+from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from filelock import FileLock
 from typer.main import get_command
 
+import build_site
 import comes
-import docstring_markdown
 from browser import launch_browser
 from comes.cli import app
-from help_page import help_page
-from reference_pages import list_rooms
-from site_links import Page, find_broken_links
+from command_tables import help_page
 
-pytestmark = pytest.mark.needs("zensical")
+pytestmark = pytest.mark.needs("zensical", "mkdocstrings")
 
 DOCS = Path(__file__).parents[2] / "docs"
 PHONE = {"width": 360, "height": 740}
-# One page of each kind: home, pictures, code and tables, and a room with formulas.
+# One page of each kind: home, pictures, code and tables, and a package.
 KINDS = ("index", "guide/annotate-team", "develop/website", "reference/api/metrics")
 WIDE = ("reference/cli", "guide/images", "develop/contributing")
 CONTRAST = {"runOnly": ["color-contrast", "link-in-text-block"]}
@@ -38,6 +38,25 @@ SHIFTS = """
     new PerformanceObserver((list) => list.getEntries().forEach((e) => (window.shift += e.value)))
       .observe({ type: "layout-shift", buffered: true });
 """
+
+
+LINKING = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "srcset"}
+
+
+class Page(HTMLParser):
+    """What a page links to, and where it can be linked to."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.anchors |= {value for key in ("id", "name") if (value := values.get(key))}
+        if target := values.get(LINKING.get(tag, "")):
+            self.targets.append(target)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -52,9 +71,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
     with FileLock(folder.with_suffix(".lock")):
         if not folder.exists():
-            from build_site import build_site
-
-            build_site(folder)
+            build_site.build_site(folder)
     return folder
 
 
@@ -99,24 +116,33 @@ def opened(browser: Any) -> Iterator[Any]:
 
 
 @pytest.mark.smoke
-def test_the_site_is_built_and_every_link_anchor_and_picture_resolves(site: Path) -> None:
-    assert find_broken_links(site) == []
+def test_every_link_anchor_and_picture_of_the_site_resolves(
+    site: Path, pages: dict[str, Page]
+) -> None:
+    """The generator looks for pages and anchors, not for pictures."""
+    for name, page in pages.items():
+        for target in page.targets:
+            parts = urlsplit(target)
+            if parts.scheme or parts.netloc:
+                continue
+            aim = (site / f"{name}.html").parent / unquote(parts.path) if parts.path else None
+            assert aim is None or aim.exists(), (name, target)
+            found = name if aim is None else aim.resolve().relative_to(site).with_suffix("")
+            anchors = pages[str(found)].anchors if str(found) in pages else {parts.fragment}
+            assert unquote(parts.fragment) in anchors | {""}, (name, target)
 
 
-def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
-    (tmp_path / "b.html").write_text('<h1 id="here">B</h1>')
-    good = '<a href="b.html#here"></a><a href="https://example.org/x"></a><a href="#top"></a>'
-    bad = '<a href="c.html"></a><a href="b.html#there"></a><img src="p.png"><a href="#no"></a>'
-    (tmp_path / "a.html").write_text(f'<p id="top">{good}{bad}</p>')
-    targets = [line.split()[3].rstrip(",") for line in find_broken_links(tmp_path)]
-    assert targets == ["c.html", "b.html#there", "p.png", "#no"]
+def test_a_page_that_links_nowhere_stops_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build_site, "help_page", lambda: "[a](nowhere.md) [b](cli.md#nothing)")
+    with pytest.raises(SystemExit, match=r"(?s)page does not exist.*anchor does not exist"):
+        build_site.build_site(tmp_path / "site")
 
 
 def test_every_document_is_a_page_and_no_script_is(site: Path, pages: dict[str, Page]) -> None:
-    import site_pages
-
     documents = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
-    for document in documents | set(site_pages.MOVED.values()):
+    for document in documents | set(build_site.MOVED.values()):
         assert document.removesuffix(".md") in pages
     assert list(site.rglob("*.py")) == []
 
@@ -126,23 +152,14 @@ def test_every_page_is_in_the_navigation(pages: dict[str, Page]) -> None:
     assert {f"{name}.html" for name in pages} <= listed | {"index.html"}
 
 
-def test_a_page_without_navigation_stops_the_build(pages: dict[str, Page]) -> None:
-    from build_site import navigate
-
-    names = {f"{name}.md" for name in pages}
-    with pytest.raises(SystemExit, match=r"lacks guide/lonely\.md"):
-        navigate(names | {"guide/lonely.md"})
-    with pytest.raises(SystemExit, match=r"not there: guide/data\.md"):
-        navigate(names - {"guide/data.md"})
-
-
-def test_every_exported_name_is_on_the_page_of_its_room(pages: dict[str, Page]) -> None:
-    for room in list_rooms():
-        names = importlib.import_module(f"comes.{room}").__all__
-        assert set(names) <= pages[f"reference/api/{room}"].anchors, room
-        assert f"{room}.html" in pages["reference/api/index"].targets
-    listed = {target.partition("#")[2] for target in pages["reference/api/index"].targets}
-    assert set(comes.__all__) <= listed
+def test_every_exported_name_is_on_the_page_of_its_package(pages: dict[str, Page]) -> None:
+    top = pages["reference/api/index"].targets
+    for package in build_site.list_packages():
+        names = importlib.import_module(f"comes.{package}").__all__
+        wanted = {f"comes.{package}.{name}" for name in names}
+        assert wanted <= pages[f"reference/api/{package}"].anchors, package
+        assert f"{package}.html" in top
+    assert set(comes.__all__) <= {target.rpartition(".")[2] for target in top}
 
 
 def test_every_command_is_on_a_page_with_its_help(pages: dict[str, Page]) -> None:
@@ -232,20 +249,15 @@ def test_the_reader_can_choose_light_or_dark(opened: Any, address: str) -> None:
 
 
 def test_the_scripts_of_the_site_do_what_their_examples_say() -> None:
-    import site_pages
-
-    for module in (docstring_markdown, site_pages):
-        tried = doctest.testmod(module)
-        assert tried.attempted > 0
-        assert tried.failed == 0
+    tried = doctest.testmod(build_site)
+    assert tried.attempted > 0
+    assert tried.failed == 0
 
 
-def test_names_documents_and_formulas_of_a_page_become_what_they_mean() -> None:
-    import site_pages
-
+def test_names_and_links_of_a_page_become_what_they_mean() -> None:
     def ready(text: str) -> str:
         names = {"bce_risk": "risks.md#bce_risk", "comes.answers.NO": "answers.md#NO", "NO": "x"}
-        return site_pages.ready_page(text, "docs/guide/x.md", "guide/x.md", names)
+        return build_site.ready_page(text, "docs/guide/x.md", "guide/x.md", names)
 
     risk = "[`bce_risk()`](../reference/api/risks.md#bce_risk)"
     assert ready("`bce_risk()`, `answers.NO`, `NO`") == (
@@ -253,24 +265,26 @@ def test_names_documents_and_formulas_of_a_page_become_what_they_mean() -> None:
     )
     kept = "# The `bce_risk`\n\n[`bce_risk`](a.md)\n\n```py\n`bce_risk` $x$ [a](../../b)\n```"
     assert ready(kept) == kept
-    assert ready("as docs/guide/data.md says") == "as [Data](data.md) says"
     assert ready("[data.md](data.md#reading)") == "[Data](data.md#reading)"
     assert ready("[how](../../CONTRIBUTING.md#house-rules)") == (
         "[how](../develop/contributing.md#house-rules)"
     )
-    assert ready("a $5 bill, $HOME and `$x$`") == "a $5 bill, $HOME and `$x$`"
-    assert re.fullmatch(r"of <math .*<mi>&#x003C0;</mi>.*</math>", ready(r"of $\pi$"))
-    assert 'display="block"' in ready("$$\nx\n$$")
 
 
-def test_docstrings_become_markdown() -> None:
-    table = "=====  =====\na      b\n=====  =====\n1 | 2  `x`\n=====  ====="
-    assert docstring_markdown.text_to_markdown(table) == (
-        "| a | b |\n| --- | --- |\n| 1 \\| 2 | `x` |"
-    )
-    text = "Do.\n\n.. math:: a\n    + b\n\nReturns\n-------\nint\n\n"
-    text += "Examples\n--------\nSo:\n\n>>> 1\n1"
-    assert docstring_markdown.docstring_to_markdown(text) == (
-        "Do.\n\n$$a\n    + b$$\n\n**Returns**\n\nint\n:   &nbsp;\n\n**Examples**\n\nSo:\n\n"
-        "```pycon\n>>> 1\n1\n```"
+def test_formulas_become_mathml(site: Path) -> None:
+    risks = (site / "reference" / "api" / "risks.html").read_text(encoding="utf-8")
+    assert re.search("<math .*<mo>&#x02211;</mo>.*</math>", risks)
+    assert 'display="block"' in risks
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert "arithmatex" not in text and ":math:" not in text, path
+
+
+def test_tables_of_docstrings_have_pipes() -> None:
+    import docstrings
+
+    table = "  =====  =====\n  a      b\n  =====  =====\n  1 | 2  `x`\n  =====  ====="
+    assert docstrings.to_markdown(table) == ("  | a | b |\n  | --- | --- |\n  | 1 \\| 2 | `x` |")
+    assert docstrings.to_markdown("Do.\n\n.. math:: a\n    + b\n\nOf :math:`x`.") == (
+        "Do.\n\n$$a\n    + b$$\n\nOf $x$."
     )
