@@ -19,8 +19,13 @@ from comes.datasets import KNOWN
 from comes.experiment.results import RepeatResult, Result, read_results
 from comes.methods import table_rank
 from comes.metrics import METRICS
-from comes.report import list_means
-from comes.report.experiment_page import metric_table, sweep_to_markdown, title_of, to_markdown
+from comes.report.experiment_page import (
+    list_means,
+    metric_table,
+    sweep_to_markdown,
+    title_of,
+    to_markdown,
+)
 from comes.report.paper import published
 from command_tables import options_table
 
