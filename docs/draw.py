@@ -106,7 +106,7 @@ def draw_bias() -> None:
     for axes, title, learn in zip(
         figure.subplots(1, 2, sharex=True, sharey=True),
         ("BCE on candidates", "likelihood of candidates"),
-        (_bce, likelihood_risk),
+        (_bce, _likelihood),
         strict=True,
     ):
         axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
@@ -122,6 +122,10 @@ def draw_bias() -> None:
 
 def _bce(scores: Tensor, candidates: Tensor, rate: Tensor) -> Tensor:
     return bce_risk(scores, candidates)
+
+
+def _likelihood(scores: Tensor, candidates: Tensor, rate: Tensor) -> Tensor:
+    return likelihood_risk(scores, candidates, rate)
 
 
 def learn_probability(

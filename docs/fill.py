@@ -112,10 +112,8 @@ def show_records(asks: str) -> Table:
         records = records.set_index(named).loc[list(titles)].reset_index()
         records[named] = list(titles.values())
     cells = _Cells()
-    rows = [
-        [cells.vformat(template.strip(), (), row) for _, template in columns]
-        for row in records.astype(object).to_dict("records")
-    ]
+    values: list[dict[str, Any]] = [dict(row) for _, row in records.astype(object).iterrows()]
+    rows = [[cells.vformat(cell.strip(), (), row) for _, cell in columns] for row in values]
     return [[head.strip() for head, _ in columns], *rows]
 
 

@@ -404,7 +404,7 @@ def answer_rates_table() -> Table:
     for (answers, rate), own in rows.groupby(["sees", "rate"], sort=False):
         near = (own["distance"] <= 2 * own["error"]).sum()
         means = (f"{own[name].mean():.3f}" for name in ("distance", "error"))
-        table.append([answers, rate, *means, f"{near} of {len(own)}"])
+        table.append([str(answers), str(rate), *means, f"{near} of {len(own)}"])
     return table
 
 
