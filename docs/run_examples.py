@@ -94,7 +94,8 @@ def run_script(name: str) -> list[Shown]:
             exec(compile("\n" * cell.line + cell.code, names["__file__"], "exec"), names)
         folder = names.get("folder")
         known = {plot for before in shown for plot in before.plots}
-        plots = [] if folder is None else sorted(set(folder.glob("*.svg")) - known, key=_saved_at)
+        new = [] if folder is None else set(folder.glob("*.svg")) - known
+        plots = sorted(new, key=lambda plot: plot.stat().st_mtime_ns)
         text = printed.getvalue()
         text = text if folder is None else text.replace(str(folder), FOLDER)
         shown.append(Shown("\n".join(map(str.rstrip, text.splitlines())), tuple(plots)))
@@ -111,11 +112,6 @@ def _print_warning(
 ) -> None:
     """Print a warning into the output of the cell, without the place in the code."""
     print(f"{category.__name__}: {message}")
-
-
-def _saved_at(path: Path) -> int:
-    """Return when a plot was saved."""
-    return path.stat().st_mtime_ns
 
 
 def make_page(name: str, shown: Sequence[Shown] | None = None) -> str:

@@ -49,8 +49,8 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "LibMultiLabel tree": {"technique": "tree", "options": LIBLINEAR},
     "LibMultiLabel linear": {"technique": "1vsrest", "options": LIBLINEAR},
 }
-# The best P@1 on held-out training rows among those of rank 256; rank 512 is better by .04 there, at
-# twice the cost, and the least loss is at a rate of .01.
+# The best P@1 on held-out training rows among those of rank 256; rank 512 is better by .04 there,
+# at twice the cost, and the least loss is at a rate of .01.
 MANY_LABELS: dict[str, Any] = {
     "model": "low_rank",
     "hidden": 256,

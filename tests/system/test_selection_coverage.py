@@ -24,7 +24,6 @@ def draw(n: int, rate: float = 0.5, seed: int = 0) -> tuple[np.ndarray, np.ndarr
 
 
 def test_the_hamming_loss_is_unbiased_and_its_intervals_hold_the_truth() -> None:
-    """A short form of experiments/selection_simulation.py."""
     scores, relevant, _ = draw(200_000, seed=9)
     truth = hamming_loss(scores > 0, relevant)
     inside, values = 0, []
