@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from comes.experiment.results import AnswerSpec, DataSpec, Result, SearchSpec
+from comes.experiment.config import AnswerSpec, DataSpec, SearchSpec
+from comes.experiment.results import Result
 from comes.report.paper import what_differs
 from results import make_result
 

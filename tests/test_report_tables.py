@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comes.experiment.results import DataSpec, Result, read_results, write_result
+from comes.experiment.config import DataSpec
+from comes.experiment.results import Result, read_results, write_result
 from comes.metrics import METRICS
 from comes.report import write_report
 from comes.report.experiment_page import (
