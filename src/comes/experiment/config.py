@@ -38,6 +38,11 @@ from comes.generation import Case
 from comes.methods import METHODS
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Part = Annotated[float, Field(gt=0, lt=1)]
+Count = Annotated[int, Field(ge=1)]
+Level = Annotated[float, Field(ge=0)]
+Strength = Annotated[float, Field(allow_inf_nan=False)]
+Title = Annotated[str, Field(min_length=1)]
 Knowledge = Literal["true", "estimated"]
 # The fields of a spec that an experiment can run at several values.
 SweepKey = Literal["prior_noise", "flood", "train_rows"]
@@ -56,16 +61,10 @@ class AnswerSpec:
     no_rate: Share = 0.8  # how often an irrelevant pair is called no
     yes_rate: Share = 0.8  # how often a relevant pair is called yes
     mistake_rate: Share = 0.0  # how often a sure answer is wrong
-    doubt_strength: float = Field(
-        default=0.0, allow_inf_nan=False
-    )  # how far features decide on maybe
-    asked_strength: float = Field(
-        default=0.0, allow_inf_nan=False
-    )  # how far they decide what is asked
+    doubt_strength: Strength = 0.0  # how far features decide on maybe
+    asked_strength: Strength = 0.0  # how far they decide what is asked
     people: dict[str, tuple[Share, Share]] | None = None  # their rates of no and of yes
-    people_per_pair: int | None = Field(
-        default=None, ge=1
-    )  # how many are asked about the same pair
+    people_per_pair: Count | None = None  # how many are asked about the same pair
 
     @model_validator(mode="after")
     def _check_people(self) -> Self:
@@ -105,9 +104,7 @@ class DataSpec:
 class DataChoice(DataSpec):
     """A data set of an experiment."""
 
-    label: str | None = Field(
-        default=None, min_length=1
-    )  # in tables; by default name, case and rate
+    label: Title | None = None  # in tables; by default name, case and rate
 
     @field_validator("read")
     @classmethod
@@ -132,7 +129,7 @@ class MethodChoice:
     """A method of an experiment, with settings that it alone has."""
 
     method: str  # by name, or "FILE.py:FUNCTION", your own risk
-    label: str | None = Field(default=None, min_length=1)  # in tables; by default the method
+    label: Title | None = None  # in tables; by default the method
     class_prior: Knowledge | None = None  # None: that of the experiment
     answer_rates: Knowledge | None = None  # None: that of the experiment
     sees: Sees | None = None  # None: all answers where they are drawn, else candidates
@@ -153,13 +150,12 @@ class SearchSpec:
 
     learning_rate: tuple[float, ...] | None = Field(default=None, min_length=1)  # values to try
     epochs: tuple[int, ...] | None = Field(default=None, min_length=1)  # values to try
-    held_out: float = Field(default=0.2, gt=0, lt=1)  # share of the training rows
-    # By default: log_likelihood in a file. In a stored spec None means "trained_risk": the risk
-    # that the method trains with, corrections included, and the first of a tie.
-    criterion: SearchCriterion | None = None  # to choose by
-    extend: Literal[True] | None = None  # beyond the edges of the grid; false in a file: not
-    # In a file they stand beside learning_rate.
-    settings: Mapping[str, tuple[Any, ...]] | None = None  # other settings, and values to try
+    held_out: Part = 0.2  # share of the training rows
+    # In a file it is log_likelihood by default, and may be trained_risk, which is None here: the
+    # risk that the method trains with, corrections included, and the first of a tie.
+    criterion: SearchCriterion | None = None  # to choose by; log_likelihood by default in a file
+    extend: Literal[True] | None = None  # beyond the edges of the grid; true by default in a file
+    settings: Mapping[str, tuple[Any, ...]] | None = None  # others; in a file without this table
 
     @property
     def grid(self) -> dict[str, tuple[Any, ...]]:
@@ -181,12 +177,12 @@ class Protocol:
     """What an experiment and each of its tasks share, in the order of the stored json."""
 
     folds: int | None = Field(default=None, ge=2)  # repeated over the test rows of folds
-    first_folds: int | None = Field(default=None, ge=1)  # only so many of them
-    label_seeds: int | None = Field(default=None, ge=1)  # or over seeds of candidates, one test set
-    test_share: float = Field(default=0.3, gt=0, lt=1)  # of rows, with label_seeds
+    first_folds: Count | None = None  # only so many of them
+    label_seeds: Count | None = None  # or over seeds of candidates, one test set
+    test_share: Part = 0.3  # of rows, with label_seeds
     seed: int = 0  # of folds, candidates and trainings
     class_prior: Knowledge = "true"  # what methods know of it
-    prior_noise: float = Field(default=0.0, ge=0)  # error that is added to the class priors
+    prior_noise: Level = 0.0  # error that is added to the class priors
     images: Literal[True] | None = None  # the data are images, and settings of ImageClassifier
     search: SearchSpec | None = None  # `[search]`: choose settings for each method
 
@@ -226,10 +222,8 @@ class Experiment(Protocol):
     methods: tuple[MethodChoice, ...] = Field(min_length=1)  # `[[methods]]`, one for each method
     answers: AnswerSpec | None = None  # for data without a case
     answer_rates: Knowledge = "estimated"  # what methods know of them
-    flood: float | None = Field(
-        default=None, ge=0
-    )  # beta, in units of the floor of the ranking risk
-    train_rows: int | None = Field(default=None, ge=1)  # of each repeat; all by default
+    flood: Level | None = None  # beta, in units of the floor of the ranking risk
+    train_rows: Count | None = None  # of each repeat; all by default
     settings: dict[str, Any] = Field(default_factory=dict)  # of CandidateClassifier
     sweep: Sweep | None = None  # `[sweep]`: run it at several values
 

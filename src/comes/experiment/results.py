@@ -198,13 +198,12 @@ def read_results(
             place = (replace(result.names, sweep=None), result.at)
             other, other_path = read.get(place, (result, path))
             if other.spec != result.spec:
-                one, two = (
-                    pd.json_normalize(as_json(r.spec)).iloc[0].to_dict() for r in (other, result)
-                )
-                different = (k for k in one.keys() | two.keys() if one.get(k) != two.get(k))
+                specs = [as_json(other.spec), as_json(result.spec)]
+                one, two = pd.json_normalize(specs).astype(str).to_dict("records")
+                different = sorted(str(key) for key in one if one[key] != two[key])
                 raise ComesError(
                     f"two results are both {result.name}: {other_path} and {path}. They differ in "
-                    f"{', '.join(sorted(different))}; remove one, or give the method its own label."
+                    f"{', '.join(different)}; remove one, or give the method its own label."
                 )
             read[place] = (result, path)
     return [result for result, _ in read.values()]

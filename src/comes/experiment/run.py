@@ -57,15 +57,16 @@ def run_tasks(
     variables = {name: os.environ[name] for name in FOLDERS if name in os.environ}
     calls = (delayed(_run_and_write)(task, folder, os.getcwd(), variables) for task in todo)
     on_gpu = any(str(task.spec.settings.get("device")).startswith("cuda") for task in todo)
-    return_as = "list" if backend == "ray" else "generator_unordered"  # what its backend can do
+    tells = backend != "ray"  # what has ended before all has
     ran: dict[str, str | None] = {}
     with (
         _use_backend(backend, scheduler, workers, on_gpu) as n_jobs,
-        progress_bar(len(todo), "tasks", show=progress) as advance,
+        progress_bar(len(todo), "tasks", show=progress if tells else False) as advance,
     ):
         try:
+            return_as = "generator_unordered" if tells else "list"
             ended = Parallel(n_jobs, return_as=return_as, batch_size=1)(calls)
-            with nullcontext(ended) if backend == "ray" else closing(ended):
+            with closing(ended) if tells else nullcontext(ended):
                 for name, error_message in ended:
                     ran[name] = error_message
                     advance(name)
@@ -132,7 +133,7 @@ def _join_ray(scheduler: str | None, workers: int, on_gpu: bool) -> tuple[Any, d
 
     register_ray()
     address = scheduler or os.environ.get("RAY_ADDRESS")
-    local = {} if address else {"num_cpus": workers, "include_dashboard": False}
+    local: dict[str, Any] = {} if address else {"num_cpus": workers, "include_dashboard": False}
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     with redirect_stdout(io.StringIO()):
         cluster = ray.init(

@@ -49,6 +49,7 @@ DIGITS = 6  # of a stored metric: what differs by less is equal
 # What a summary, and a report on an experiment that varies something, shows.
 MAIN_METRICS = ("average_precision", "ranking_loss", "hamming_loss")
 SYNTHETIC_METRIC = "mean_average_precision"  # what the paper shows of synthetic labels
+CONVENTIONS: tuple[Convention, ...] = ("pml", "sklearn")
 LABEL_METRIC = "average_precision"  # of labels, on the page; the file has all
 MOST_LABELS = 100  # on the page
 SMALLEST_P = 1e-6  # that tables show
@@ -563,14 +564,13 @@ def metric_numbers(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
     """Yield a row for every number of every repeat; a missing metric is NaN."""
     for result in results:
         where: dict[str, Any] = asdict(result.names) | {"at": result.at}
-        conventions: tuple[Convention, ...] = ("pml", "sklearn")
-        values = {
-            (way, metric): result.values(metric, way) for metric in METRICS for way in conventions
+        values: dict[tuple[str, str], Any] = {
+            (way, metric): result.values(metric, way) for metric in METRICS for way in CONVENTIONS
         }
         for k, repeat in enumerate(result.repeats):
-            found = {place: of_repeats[k] for place, of_repeats in values.items()}
-            for way, value in asdict(repeat.hamming_loss).items():
-                found[way, "hamming_loss"] = value
+            found = {place: float(of_repeats[k]) for place, of_repeats in values.items()}
+            found["zero", "hamming_loss"] = repeat.hamming_loss.zero
+            found["minmax", "hamming_loss"] = repeat.hamming_loss.minmax
             for (way, metric), value in found.items():
                 yield where | {"repeat": k, "convention": way, "metric": metric, "value": value}
 

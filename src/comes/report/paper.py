@@ -146,12 +146,13 @@ def describe_run(results: Sequence[Result], *, is_papers: bool) -> list[str]:
         methods = {result.names.method for result in results if result.spec.class_prior == way}
         if methods:
             lines.append(f"{words}: {', '.join(sorted(methods))}.")
-    of_settings = {
-        FLOODED: lambda spec: is_papers and spec.settings.get("flood_level") == "auto",
-        BY_DEFAULT: lambda spec: spec.training == "default",
-    }
-    for words, holds in of_settings.items():
-        methods = {result.names.method for result in results if holds(result.spec)}
+    specs = [(result.names.method, result.spec) for result in results]
+    flooded = {method for method, spec in specs if spec.settings.get("flood_level") == "auto"}
+    by_default = {method for method, spec in specs if spec.training == "default"}
+    for words, methods in {
+        FLOODED: flooded if is_papers else set(),
+        BY_DEFAULT: by_default,
+    }.items():
         if methods:
             lines.append(f"{words}: {', '.join(sorted(methods))}.")
     if not is_images:
