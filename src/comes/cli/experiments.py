@@ -13,6 +13,7 @@ from comes.errors import ComesError
 
 if TYPE_CHECKING:
     from comes.datasets import ReadOptions
+MOST = 7  # methods that a run shows, the best first
 
 
 def bench(
@@ -37,6 +38,7 @@ def bench(
 
     Example: comes bench experiments/smoke.toml
     """
+    from comes.report.experiment_page import summarise
     from comes.workflows.experiment import run_experiment
 
     part = re.fullmatch(r"(\d+)/(\d+)", shard)
@@ -51,7 +53,9 @@ def bench(
         print_json(where | run.summary() | {"failed": run.failed, "means": run.means()})
     else:
         if run.results:
-            print_rows(run.best_rows())
+            table, _ = summarise(run.results)
+            columns = dict.fromkeys((0, 1, len(table.head) - 2, len(table.head) - 1))
+            print_rows([{table.head[k]: row[k] for k in columns} for row in table.rows[:MOST]])
         print(f"{format_lines(run.summary(), separator=', ')}; {run.page or run.folder}")
     for name, error in run.failed.items():
         print(f"Error: {name}: {error}", file=sys.stderr)

@@ -115,11 +115,6 @@ def show_p(value: float) -> str:
     return "< 1e-06" if value < SMALLEST_P else f"{value:.3g}"
 
 
-def escape_markdown(text: str) -> str:
-    """Return text that does not end a cell of Markdown."""
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
 def title_of(metric: str) -> str:
     """Return the name of a metric, with an arrow that says whether higher is better."""
     return f"{METRICS[metric].title} {'↑' if METRICS[metric].higher_is_better else '↓'}"
@@ -142,8 +137,8 @@ class Table:
         for place, row in enumerate([*self.rows, *self.foot]):
             bold = ("**" * ((place, k) in self.bold) for k in range(len(row)))
             rows.append([f"{mark}{cell}{mark}" for mark, cell in zip(bold, row, strict=True)])
-        lines = (" | ".join(escape_markdown(cell) for cell in row) for row in rows)
-        return "\n".join(f"| {line} |" for line in lines)
+        cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows)
+        return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
 @dataclass(frozen=True)
@@ -160,16 +155,6 @@ class Entry:
     def text(self) -> str:
         """Mean and standard deviation."""
         return f"{self.mean:.3f} ± {self.std:.3f}"
-
-    @property
-    def is_worse(self) -> bool:
-        """Whether the best is significantly better, by the paper's test."""
-        return "•" in self.marks
-
-    @property
-    def is_surely_worse(self) -> bool:
-        """The same by the corrected test and Holm's method."""
-        return "‡" in self.marks
 
     @property
     def marks(self) -> str:
@@ -296,7 +281,7 @@ def to_markdown(table: MetricTable) -> str:
         if entry is None:
             return "–"
         text = f"**{entry.text}**" if entry.is_best else entry.text
-        return f"{text} •" if entry.is_worse else text
+        return f"{text} •" if "•" in entry.marks else text
 
     rows = [[method, *map(show, table.row(method))] for method in table.methods]
     return Table(table.title, [table.title, *table.data], rows).to_markdown()
@@ -470,7 +455,7 @@ def _summary_columns(table: MetricTable, methods: Sequence[str]) -> Iterator[Col
         yield f"mean rank by {title}", cells, is_best, foot
     elif n_data == 1:
         entries = [table.row(method)[0] for method in methods]
-        cells = ["–" if e is None else f"{e.text} {e.marks}".strip() for e in entries]
+        cells = ["–" if e is None else e.text for e in entries]
         yield table.title, cells, [e is not None and e.is_best for e in entries], ("", "")
     if n_data > 1:
         cells = [f"{table.wins(method)} of {n_data}" for method in methods]
@@ -536,7 +521,7 @@ def _conclude_metric(table: MetricTable) -> str:
     else:
         text = f"{by}, the best on {table.data[0]}: "
         text += f"{', '.join(method for method, entry in found.items() if entry.is_best)}."
-        is_apart = {m: e.is_surely_worse for m, e in found.items() if not e.is_best}
+        is_apart = {m: "‡" in e.marks for m, e in found.items() if not e.is_best}
         if all(math.isnan(found[method].p_holm) for method in is_apart):
             return text
         test = "The corrected test with Holm's method"

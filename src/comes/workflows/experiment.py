@@ -8,9 +8,7 @@ from comes.experiment.config import read_experiment
 from comes.experiment.results import Result, read_errors
 from comes.experiment.run import run_tasks
 from comes.experiment.tasks import read_task_results, tasks_of
-from comes.report.experiment_page import list_means, order_results, summarise, write_report
-
-MOST_SHOWN = 7  # of the methods, so that a run prints twelve lines at most
+from comes.report.experiment_page import list_means, write_report
 
 
 @dataclass(frozen=True)
@@ -32,12 +30,6 @@ class ExperimentRun:
     def means(self) -> list[dict[str, Any]]:
         """Return the mean of every metric over the repeats, a row per result."""
         return list_means(self.results)
-
-    def best_rows(self) -> list[dict[str, str]]:
-        """Return the best methods by the main metric and what they cost, as text."""
-        table, _ = summarise(order_results(self.results))
-        columns = dict.fromkeys((0, 1, len(table.head) - 2, len(table.head) - 1))
-        return [{table.head[k]: row[k] for k in columns} for row in table.rows[:MOST_SHOWN]]
 
 
 def run_experiment(
