@@ -46,7 +46,7 @@ config.write_text(text)
 # Each task, a method on a data set, leaves a `result.json` with every metric of every fold. What
 # has a result is not run again, so a run can be stopped and continued, and shards of it can run on
 # several machines. `comes bench comparison.toml` does the same.
-from comes.workflows.experiment import run_experiment
+from comes.workflows import run_experiment
 
 run = run_experiment(config, folder / "runs", workers=1)
 if run.missing:
@@ -84,7 +84,8 @@ save_plot(plot_critical_difference(scores), folder / "critical-difference.svg")
 # ## Into the paper
 #
 # The report is one page with every fold, curve and test; beside it are the tables for LaTeX and
-# all plots as .pdf. • marks what is significantly worse than the best (paired t-test).
+# all plots as .pdf. A bullet marks what is significantly worse than the best by the paired t-test,
+# a dagger by the corrected test, a double dagger with Holm's method, too.
 report = run.page.parent
 print(*sorted(path.name for path in report.iterdir()))
 tables = (report / "tables.tex").read_text(encoding="utf-8")

@@ -44,13 +44,13 @@ def test_a_killed_part_of_a_cluster_loses_no_result(
     monkeypatch.chdir(tmp_path)  # where the workers are not
     backend, address = started.backend, started.address
     with killing(started.kill_one, tmp_path / "runs", "*/result.json", 3) as there:
-        try:
-            run_tasks(tasks(), "runs", backend=backend, scheduler=address)
-        except ComesError as error:  # a lost node ends a run on Ray
-            assert backend == "ray" and "a worker ended before its task did" in str(error)
-    assert there[0] < 12
-    ran = run_tasks(tasks(), "runs", backend=backend, scheduler=address)
-    assert not any(ran.values())
+        for _ in range(5):
+            try:
+                ran = run_tasks(tasks(), "runs", backend=backend, scheduler=address)
+                break
+            except ComesError as error:  # a lost node ends a run on Ray, which may notice late
+                assert backend == "ray" and "a worker ended before its task did" in str(error)
+    assert there[0] < 12 and not any(ran.values())
     assert read_numbers(tmp_path / "runs") == read_numbers(alone)
 
 
