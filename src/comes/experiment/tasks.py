@@ -244,7 +244,12 @@ def draw_repeats(spec: TaskSpec, dataset: Dataset, n_train: int | None = None) -
     for k, (train, test) in enumerate(_split_rows(spec, len(dataset), n_train)):
         label_seed = spec.seed if spec.folds is not None else spec.seed + k
         labels = draw_labels(spec, dataset, train, label_seed)
-        yield Repeat(k, _draw_rows(train, spec.train_rows, spec.seed + k), test, labels)
+        most = len(train) if spec.train_rows is None else int(spec.train_rows)
+        if most > len(train):
+            raise ComesError(f"train_rows is {most}, and there are {len(train)} rows to train on.")
+        if most < len(train):
+            train = np.random.default_rng(spec.seed + k).permutation(train)[:most]
+        yield Repeat(k, train, test, labels)
 
 
 def _split_rows(spec: TaskSpec, n: int, n_train: int | None) -> list[tuple[Rows, Rows]]:
@@ -262,14 +267,6 @@ def _split_rows(spec: TaskSpec, n: int, n_train: int | None) -> list[tuple[Rows,
             np.arange(n), test_size=spec.test_share, random_state=spec.seed
         )
     return [(train, test)] * spec.label_seeds
-
-
-def _draw_rows(rows: Rows, train_rows: float | None, seed: int) -> Rows:
-    """Return the rows to train on: all, or as many as the task wants."""
-    most = len(rows) if train_rows is None else int(train_rows)
-    if most > len(rows):
-        raise ComesError(f"train_rows is {most}, and there are {len(rows)} rows to train on.")
-    return rows if most == len(rows) else np.random.default_rng(seed).permutation(rows)[:most]
 
 
 def draw_labels(spec: TaskSpec, dataset: Dataset, rows: Rows, seed: int) -> BoolMatrix | Answers:
@@ -300,9 +297,16 @@ def true_rates(spec: TaskSpec) -> dict[str, float]:
     """Return the settings of a classifier that say at which rates its labels were drawn."""
     if spec.sees == "truth":
         return {"exclude_rate": 1.0}
-    answers = spec.data.answers
+    answers, data = spec.data.answers, spec.data
     if answers is None:
-        return {"exclude_rate": _exclude_rate_of(spec.data)}
+        if data.case in (None, "one", "size"):
+            raise ComesError(
+                f"the exclude rate of {data.name} is not known; got answer_rates true. Leave it "
+                "out."
+            )
+        if data.rate is None:
+            return {"exclude_rate": PAPER_EXCLUDE_RATE}
+        return {"exclude_rate": 1 - data.rate if data.case == "a" else data.rate}
     if answers.people is not None:
         raise ComesError("people have their own rates, which are estimated; got answer_rates true.")
     if spec.sees == "candidates":
@@ -339,17 +343,6 @@ def _show(answers: Answers, sees: Sees | None) -> BoolMatrix | Answers:
         return Answers.from_codes(codes, label_names=names, chosen=answers.chosen)
     said = replace(of_people, code=codes)
     return Answers.from_long(said, answers.shape, names, chosen=answers.chosen)
-
-
-def _exclude_rate_of(data: DataSpec) -> float:
-    """Return the rate at which a case excludes irrelevant labels."""
-    if data.case is None or data.case in ("one", "size"):
-        raise ComesError(
-            f"the exclude rate of {data.name} is not known; got answer_rates true. Leave it out."
-        )
-    if data.rate is None:
-        return PAPER_EXCLUDE_RATE
-    return 1 - data.rate if data.case == "a" else data.rate
 
 
 def choose_settings(
