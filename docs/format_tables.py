@@ -6,7 +6,6 @@ Comments at the ends of lines that declare a field are what the tables say about
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -22,9 +21,7 @@ from comes.datasets.predictions import (
 )
 from comes.datasets.table import TABLE_ENDINGS
 from comes.estimator import storage
-from comes.experiment import config
-from comes.experiment import results as result
-from comes.experiment import results as result_files
+from comes.experiment import config, results
 from comes.priors.class_prior import KNOWN_PRIOR
 from comes.report.experiment_page import REPORT_FILES
 from comes.workflows.fit import name_checkpoint, name_partial
@@ -112,8 +109,8 @@ def files_table() -> Table:
             "`X` and `items`; .npy `X` alone",
         ),
         ("comes export -o FILE", "`.onnx`", "scaling, network and head"),
-        ("comes bench -o RUNS", f"`RUNS/KEY/{result_files.RESULT_FILE}`", "a result (below)"),
-        ("", f"`RUNS/KEY/{result_files.ERROR_FILE}`", "the traceback of a task that failed"),
+        ("comes bench -o RUNS", f"`RUNS/KEY/{results.RESULT_FILE}`", "a result (below)"),
+        ("", f"`RUNS/KEY/{results.ERROR_FILE}`", "the traceback of a task that failed"),
         ("comes report -o FOLDER", list_code(REPORT_FILES), "a page, and its tables and plots"),
         (
             "comes annotate init PROJECT",
@@ -144,30 +141,24 @@ def experiment_table(name: str) -> Table:
     part = getattr(config, name)
     kinds, comments = get_type_hints(part, include_extras=True), read_comments(part)
     table = [["key", "value", "default", "meaning"]]
-    for key, about in part.model_fields.items():
-        limits = [limit for limit in map(limit_text, about.metadata) if limit]
-        value = ", ".join([type_text(kinds[key]), *limits])
-        default = "required" if about.is_required() else default_text(about.default)
+    for key, about in part.__pydantic_fields__.items():
+        limits = filter(None, map(limit_text, about.metadata))
+        value = ", ".join(dict.fromkeys([*type_text(kinds[key]).split(", "), *limits]))
+        default = about.get_default(call_default_factory=True)
+        default = "required" if about.is_required() else default_text(default)
         table.append([f"`{key}`", value, default, comments.get(key, "")])
     return table
 
 
 def result_table(name: str) -> Table:
     """Return the fields of a part of a result."""
-    part = getattr(result, name)
+    part = getattr(results, name)
     kinds, comments = get_type_hints(part), read_comments(part)
-    return [
-        ["key", "value", "always", "meaning"],
-        *(
-            [
-                f"`{own.name}`",
-                type_text(kinds[own.name]),
-                "yes" if own.default is MISSING else "",
-                comments.get(own.name, ""),
-            ]
-            for own in fields(part)
-        ),
-    ]
+    table = [["key", "value", "always", "meaning"]]
+    for key, about in part.__pydantic_fields__.items():
+        always = "yes" if about.is_required() else ""
+        table.append([f"`{key}`", type_text(kinds[key]), always, comments.get(key, "")])
+    return table
 
 
 def project_tables_table() -> Table:
@@ -186,7 +177,9 @@ def pictures_text() -> str:
 
 def read_comments(part: type) -> dict[str, str]:
     """Return what comments at the ends of lines say about the fields of a class."""
-    found = re.findall(r"^    (\w+): .+?  # (.+)$", inspect.getsource(part), re.MULTILINE)
+    parts = [base for base in part.__mro__ if base is not object]
+    source = "\n".join(map(inspect.getsource, parts))
+    found = re.findall(r"^    (\w+): .+?  # (.+)$", source, re.MULTILINE)
     return {name: comment.replace("None: ", "by default: ") for name, comment in found}
 
 
@@ -198,7 +191,8 @@ def type_text(kind: Any) -> str:
     if origin in (Union, UnionType):
         return " or ".join(type_text(part) for part in parts if part is not NoneType)
     if origin is Annotated:
-        return type_text(parts[0])
+        limits = [limit_text(limit) for about in parts[1:] for limit in about.metadata]
+        return ", ".join([type_text(parts[0]), *filter(None, limits)])
     if origin in (list, tuple):
         return f"list of {type_text(parts[0])}s"
     if origin in (dict, Mapping) or kind not in PLAIN:

@@ -84,7 +84,8 @@ save_plot(plot_critical_difference(scores), folder / "critical-difference.svg")
 # ## Into the paper
 #
 # The report is one page with every fold, curve and test; beside it are the tables for LaTeX and
-# all plots as .pdf. • marks what is significantly worse than the best (paired t-test).
+# all plots as .pdf. A bullet marks what is significantly worse than the best by the paired t-test,
+# a dagger by the corrected test, a double dagger with Holm's method, too.
 report = run.page.parent
 print(*sorted(path.name for path in report.iterdir()))
 tables = (report / "tables.tex").read_text(encoding="utf-8")

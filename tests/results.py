@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
+from comes.experiment.config import DataSpec, SweepKey, TaskSpec
 from comes.experiment.results import (
-    DataSpec,
     Degenerate,
     HammingByCut,
     Names,
     RepeatResult,
     Result,
     Size,
-    SweepKey,
-    TaskSpec,
     TrueRisk,
     write_result,
 )

@@ -75,7 +75,7 @@ def test_every_key_of_an_experiment_says_what_it_means() -> None:
         heads, *rows = experiment_table(name)
         assert f"<!-- table: experiment-keys {name} -->" in TEXT
         assert [row[0] for row in rows] == [
-            f"`{key}`" for key in getattr(config, name).model_fields
+            f"`{key}`" for key in getattr(config, name).__pydantic_fields__
         ]
         assert all(row[1] and row[-1] for row in rows), heads
 

@@ -1,8 +1,8 @@
 """Tasks: run once, resumed, sharded, and the same however they are run."""
 
-import importlib.util
 import json
 import math
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from comes.experiment.results import Size, read_results
 from comes.experiment.run import run_tasks
 from comes.experiment.tasks import Task, read_task_results, run_task, tasks_of
 from comes.metrics import METRICS
-from comes.report import write_report
+from comes.report.experiment_page import write_report
 from pictures import write_pictures
 from results import skip_drawing
 from small_experiments import NAME, read_numbers, small_task, small_tasks
@@ -28,8 +28,8 @@ from small_experiments import NAME, read_numbers, small_task, small_tasks
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which all small tasks were run at once."""
     folder = tmp_path_factory.mktemp("whole")
-    outcome = run_tasks(small_tasks(), folder)
-    assert (outcome.done, outcome.kept, outcome.failed) == (2, 0, {})
+    tasks = small_tasks()
+    assert run_tasks(tasks, folder) == dict.fromkeys(task.name for task in tasks)
     return folder
 
 
@@ -71,7 +71,7 @@ def test_results_of_tasks_have_the_names_of_these_tasks(whole: Path, tmp_path: P
 def test_what_was_run_is_not_run_again(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {path: path.stat().st_mtime_ns for path in whole.glob("*/result.json")}
     monkeypatch.setattr(running, "run_task", lambda task: pytest.fail("was run again"))
-    assert run_tasks(small_tasks(), whole).kept == 2
+    assert run_tasks(small_tasks(), whole) == {}
     assert before == {path: path.stat().st_mtime_ns for path in whole.glob("*/result.json")}
 
 
@@ -80,8 +80,8 @@ def test_shards_make_the_whole(
 ) -> None:
     """The same numbers, and the same files of the report."""
     skip_drawing(monkeypatch)
-    assert run_tasks(small_tasks(), tmp_path, shard=(1, 2)).done == 1
-    assert run_tasks(small_tasks(), tmp_path, shard=(2, 2)).done == 1
+    assert len(run_tasks(small_tasks(), tmp_path, shard=(1, 2))) == 1
+    assert len(run_tasks(small_tasks(), tmp_path, shard=(2, 2))) == 1
     assert read_numbers(tmp_path) == read_numbers(whole)
     pages = [
         write_report(read_task_results(small_tasks(), folder), tmp_path / f"report {k}").parent
@@ -107,8 +107,7 @@ def test_a_stopped_run_goes_on(
         with pytest.raises(KeyboardInterrupt):
             run_tasks(small_tasks(), tmp_path)
     assert len(read_numbers(tmp_path)) == 1
-    outcome = run_tasks(small_tasks(), tmp_path)
-    assert (outcome.done, outcome.kept) == (1, 1)
+    assert len(run_tasks(small_tasks(), tmp_path)) == 1
     assert read_numbers(tmp_path) == read_numbers(whole)
 
 
@@ -117,30 +116,24 @@ def test_a_failing_task_is_written_down_and_the_rest_goes_on(
 ) -> None:
     methods = [{"method": "bce", "settings": {"epochs": 0}}, {"method": "bce", "label": "good"}]
     tasks = small_tasks(methods=methods)
-    outcome = run_tasks(tasks, tmp_path)
-    assert outcome.done == 1
     message = "ComesError: epochs must be a whole number of at least 1; got 0."
-    assert outcome.failed == {f"bce on {NAME}": message}
+    assert run_tasks(tasks, tmp_path) == {f"bce on {NAME}": message, f"good on {NAME}": None}
     assert message in (tmp_path / tasks[0].key / "error.txt").read_text()
     assert not (tmp_path / tasks[0].key / "result.json").exists()
     good = run_task(tasks[1])
     monkeypatch.setattr(running, "run_task", lambda task, folder: good)
-    again = run_tasks(tasks, tmp_path)  # the one that failed is tried again
-    assert (again.done, again.kept) == (1, 1)
+    assert run_tasks(tasks, tmp_path) == {f"bce on {NAME}": None}  # it is tried again
     assert not (tmp_path / tasks[0].key / "error.txt").exists()
 
 
 def test_every_failing_task_of_a_sweep_is_named(tmp_path: Path) -> None:
     sweep = {"key": "train_rows", "values": [100, 10**6, 10**7]}
     tasks = small_tasks(methods=[{"method": "bce"}], sweep=sweep)
-    outcome = run_tasks(tasks, tmp_path)
-    assert outcome.done == 1
-    assert list(outcome.failed) == [
-        f"bce on {NAME}, train_rows 1e+06",
-        f"bce on {NAME}, train_rows 1e+07",
-    ]
+    ran = run_tasks(tasks, tmp_path)
+    assert ran.pop(f"bce on {NAME}, train_rows 100") is None
+    assert list(ran) == [f"bce on {NAME}, train_rows 1e+0{power}" for power in (6, 7)]
     message = "ComesError: train_rows is 1000000, and there are 200 rows to train on."
-    assert message in outcome.failed.values()
+    assert message in ran.values()
     error = (tmp_path / tasks[1].key / "error.txt").read_text()
     assert error.startswith(f"bce on {NAME}, train_rows 1e+06\nTraceback")
 
@@ -154,7 +147,7 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
             run_tasks(small_tasks(), tmp_path, shard=shard)
     with pytest.raises(ComesError, match="backend must be loky, dask or ray"):
         run_tasks(small_tasks(), tmp_path, backend="slurm")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ComesError, match=r"dask needs distributed.*pip install 'comes\[scale\]'"):
         run_tasks(small_tasks(), tmp_path, backend="dask")
 
@@ -204,7 +197,7 @@ def test_an_experiment_on_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "read": {"relevant": ["is_*"], "ignore": ["has_*"], "images": str(tmp_path / "photos")},
     }
     settings = {"backbone": "timm:resnet10t", "weights": None, "image_size": 32}
-    experiment = {
+    experiment: dict[str, Any] = {
         "name": "pictures",
         "images": True,
         "label_seeds": 2,
@@ -213,15 +206,15 @@ def test_an_experiment_on_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "methods": [{"method": "comes-hl"}],
     }
     tasks = tasks_of(Experiment(**experiment))
-    assert not run_tasks(tasks, tmp_path / "runs").failed
-    assert run_tasks(tasks, tmp_path / "runs").kept == 1
+    assert list(run_tasks(tasks, tmp_path / "runs").values()) == [None]
+    assert not run_tasks(tasks, tmp_path / "runs")
     results = read_results([tmp_path / "runs"])
     assert [result.size for result in results] == [Size(n=24, d=0, q=3)]
     page = write_report(results, tmp_path / "report").read_text()
     assert "Tested on: " in page and "fine-tunes a ResNet-50" not in page  # not the paper's data
     tuned = experiment | {"settings": settings | {"epochs": 1}}
     tasks = tasks_of(Experiment(**tuned))
-    assert not run_tasks(tasks, tmp_path / "tuned").failed
+    assert list(run_tasks(tasks, tmp_path / "tuned").values()) == [None]
     files = {path.name for path in (tmp_path / "tuned").glob("*/*")}
     assert files == {"result.json"}  # no state is left
 
@@ -233,5 +226,5 @@ def test_a_full_disk_fails_a_task_not_the_run(
         raise ComesError("result.json cannot be written: No space left on device.")
 
     monkeypatch.setattr(running, "write_result", fill)
-    outcome = run_tasks(small_tasks()[:1], tmp_path)
-    assert outcome.done == 0 and "No space left" in next(iter(outcome.failed.values()))
+    (error,) = run_tasks(small_tasks()[:1], tmp_path).values()
+    assert error is not None and "No space left" in error

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,15 @@ from comes.errors import ComesError
 from comes.experiment.results import read_results
 from comes.metrics import METRICS
 from comes.report import experiment_page as document
-from comes.report import write_report
 from comes.report.experiment_page import (
-    SWEEP_METRICS,
-    draw_figures,
     make_parts,
     metric_table,
     order_results,
     plot_curves,
     plot_dots,
-    plot_estimation_error,
     plot_sweep,
     to_markdown,
+    write_report,
 )
 from comes.report.plots import Look, as_svg
 from drawn_axes import points_of
@@ -64,7 +60,7 @@ def test_a_report_is_a_function_of_the_results(
     results = [make_result(m, d) for m in ("bce", "gdf") for d in ("photos", "songs")]
     read = read_results([write_results(tmp_path / "runs", results)])
     one, two = tmp_path / "one", tmp_path / "two"
-    monkeypatch.setattr(document, "SWEEP_METRICS", ["coverage"])
+    monkeypatch.setattr(document, "MAIN_METRICS", ["coverage"])
     with known_metrics({"coverage": METRICS["coverage"]}):  # the fewer, the fewer plots
         assert write_report(results, one, ERRORS) == one / "index.html"
         write_report(read, two, ERRORS)
@@ -80,7 +76,7 @@ def test_a_page_runs_nothing_and_loads_nothing(undrawn: Path) -> None:
 
 
 def test_a_report_holds_every_table_and_every_number(undrawn: Path) -> None:
-    assert len(list((undrawn / "plots").glob("*.pdf"))) == 2 * len(METRICS) + 1 + 3 + 4
+    assert len(list((undrawn / "plots").glob("*.pdf"))) == 2 * len(METRICS) + 1 + 3 + 3
     markdown = (undrawn / "report.md").read_text()
     assert "| photos | 30 | 4 | 3 | 5 | 1 |" in markdown
     small = [result for result in make_results() if result.names.experiment == "small"]
@@ -114,7 +110,6 @@ def test_a_page_has_an_empty_cell_for_a_metric_that_is_new(
     page = write_report(results, tmp_path / "report").read_text()
     table = page.split('data-metric="sharpness" data-convention="pml"')[1].split("</table>")[0]
     assert '<td class="none">–</td>' in table
-    assert "data-value" not in table
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL).lower().split()
 
 
@@ -152,19 +147,6 @@ def test_results_of_several_ages_stand_in_one_report(
     missing = numbers[numbers["value"].isna()]
     assert set(missing["metric"]) == {"ranking_loss"}
     assert len(missing) == 2 * (3 + 1)
-
-
-def test_results_of_early_versions_have_no_true_risk_to_draw() -> None:
-    results = [
-        make_result(sweep="train_rows", train_rows=at, values=[0.5 + 10 / at] * 2)
-        for at in (100, 400)
-    ]
-    (part,) = make_parts(results)
-    assert "estimation-error" in draw_figures(part, Look(["bce"]))
-    early = replace(results[0].repeats[0], true_risk=None)
-    results[0] = replace(results[0], repeats=(early, *results[0].repeats[1:]))
-    (part,) = make_parts(results)
-    assert list(draw_figures(part, Look(["bce"]))) == list(SWEEP_METRICS)
 
 
 def test_synthetic_labels_show_the_papers_metric_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,21 +244,6 @@ def test_curves_are_the_mean_risks_of_the_methods_on_each_data_set() -> None:
     for (data, method), points in drawn.items():
         last = float(np.mean(BETTER)) if method == "gdf" else 0.6
         np.testing.assert_allclose(points, [[1.0, 1.0], [2.0, last]], err_msg=f"{method} on {data}")
-
-
-def test_risks_over_pairs_have_no_hamming_risk_to_draw() -> None:
-    cases: list[tuple[str, dict[str, Any], int]] = [
-        ("comes-rl", {}, 1),
-        ("ccmn", {"variant": "ranking"}, 1),
-        ("ccmn", {}, 2),
-        ("mine.py:risk", {}, 2),
-    ]
-    for method, settings, panels in cases:
-        at: dict[str, Any] = {"sweep": "train_rows", "settings": settings}
-        results = [make_result(method, train_rows=n, values=[1 / n], **at) for n in (10, 20)]
-        figure = plot_estimation_error(results, Look([method]))
-        drawn = [axes.get_legend_handles_labels()[1] for axes in figure.axes]
-        assert drawn.count([f"{method} on photos", "1 / √n"]) == panels, (method, settings)
 
 
 def test_a_metric_that_results_lack_is_not_drawn() -> None:

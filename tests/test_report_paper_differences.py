@@ -3,13 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
-from comes.experiment.results import AnswerSpec, DataSpec, Result, SearchSpec
-from comes.report.paper import what_differs
+from comes.experiment.config import AnswerSpec, DataSpec, SearchSpec
+from comes.experiment.results import Result
+from comes.report.paper import describe_run
 from results import make_result
 
 
 def describe(*results: Result) -> str:
-    return " ".join(what_differs(results))
+    return " ".join(describe_run(results, is_papers=True))
 
 
 def test_what_differs_from_the_paper_is_said() -> None:

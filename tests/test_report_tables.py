@@ -9,19 +9,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comes.experiment.results import DataSpec, Result, read_results, write_result
+from comes.experiment.config import DataSpec
+from comes.experiment.results import Result, read_results, write_result
 from comes.metrics import METRICS
-from comes.report import write_report
 from comes.report.experiment_page import (
+    cost_table,
     draw_figures,
-    list_costs,
+    label_tables,
     list_means,
-    make_label_tables,
     make_parts,
     metric_table,
+    summarise,
     sweep_to_markdown,
     to_latex,
     to_markdown,
+    write_report,
 )
 from comes.report.paper import beside_paper, published
 from comes.report.plots import Look
@@ -46,22 +48,21 @@ def test_repeats_that_share_no_rows_are_not_paired() -> None:
         entry = table.entries["bce", "photos"]
         assert entry.against_best is not None, other
         assert math.isnan(entry.against_best.p), other
-        assert not entry.is_worse, other
+        assert not entry.marks, other
 
 
 def test_three_repeats_are_too_few_for_a_test() -> None:
     table = metric_table([make_result(), make_result("gdf", values=BETTER)], "average_precision")
     entry = table.entries["bce", "photos"]
     assert entry.against_best is not None and math.isnan(entry.against_best.p)
-    assert not entry.is_worse and "•" not in to_markdown(table)
+    assert "•" not in to_markdown(table)
 
 
 def test_label_seeds_have_no_corrected_test() -> None:
     seeds: dict[str, Any] = {"folds": None, "label_seeds": 3}
     results = [make_result(values=SIX, **seeds), make_result("gdf", values=BETTER * 2, **seeds)]
     entry = metric_table(results, "average_precision").entries["bce", "photos"]
-    assert entry.is_worse
-    assert not entry.is_surely_worse
+    assert entry.marks == "•"
 
 
 def test_a_table_marks_the_best_and_what_is_significantly_worse() -> None:
@@ -77,7 +78,7 @@ def test_a_table_marks_the_best_and_what_is_significantly_worse() -> None:
     assert best.is_best
     assert table.entries["comes-rl", "photos"].is_best
     assert best.against_best is None
-    assert bce.is_worse
+    assert bce.marks[0] == "•"
     assert bce.against_best is not None
     assert bce.against_best.difference == pytest.approx(np.mean(BETTER) - 0.6)
     assert bce.against_best.p_corrected > bce.against_best.p
@@ -104,12 +105,27 @@ def test_markdown_and_latex_of_a_table() -> None:
     assert lines[4] == "| comes-hl | **0.703 ± 0.090** | – |"
     tex = to_latex(table)
     assert "my|own \\& 100\\% & 0.700 $\\pm$ 0.000 & --" in tex
-    assert "BCE & 0.600 $\\pm$ 0.089$\\bullet$ & \\textbf{0.600 $\\pm$ 0.100} \\\\" in tex
+    marked = "0.600 $\\pm$ 0.089$^{\\bullet \\dagger \\ddagger}$"
+    assert f"BCE & {marked} & \\textbf{{0.600 $\\pm$ 0.100}} \\\\" in tex
+    assert tex.startswith("\\begin{table}") and tex.endswith("\\end{table}")
+    assert "\\caption{Average Precision ($\\uparrow$) in the experiment small" in tex
+    assert "\\label{tab:small-average-precision}" in tex
     assert "{a\\_b}" in tex
     assert tex.count("\\midrule") == 3  # under the title, over the baselines, over COMES
     assert tex.index("BCE") < tex.index("COMES-HL")
     ranking = metric_table([make_result("ccmn, ranking", "a_b", SIX)], "average_precision")
     assert "CCMN, ranking & " in to_latex(ranking)
+
+
+def test_means_that_look_the_same_are_both_best() -> None:
+    """But for their test, which looks at every digit."""
+    near = [value - 1e-4 for value in SIX[:5]] + [SIX[5] - 2e-4]
+    table = metric_table([make_result(values=SIX), make_result("gdf", values=near)], "coverage")
+    assert all(entry.is_best for entry in table.entries.values())
+    best, other = (table.entries[method, "photos"] for method in ("gdf", "bce"))
+    assert (best.marks, other.marks) == ("", "•†‡")
+    assert to_markdown(table).count("**0.600 ± 0.089**") == 2
+    assert (table.wins("bce"), table.wins("gdf")) == (1, 1)
 
 
 def test_what_has_no_value_is_left_out() -> None:
@@ -155,7 +171,7 @@ def test_titles_in_latex_keep_the_letters_of_a_short_name() -> None:
         "mean_average_precision": "mAP",
     }
     for metric, title in titles.items():
-        line = to_latex(metric_table([make_result()], metric)).splitlines()[2]
+        line = to_latex(metric_table([make_result()], metric)).splitlines()[6]
         assert line.split("textbf{")[1].split(" $")[0] == title
 
 
@@ -202,22 +218,22 @@ def test_a_result_keeps_what_it_says_of_labels(tmp_path: Path) -> None:
 
 
 def test_labels_stand_the_hardest_first_for_results_that_have_them() -> None:
-    (table,) = make_label_tables([BCE, OURS, EARLY])
-    assert table.methods == ["bce", "comes-hl"]
-    assert [label for label, _ in table.rows] == ["sea", "cat", "sky"]
-    np.testing.assert_allclose(table.rows[0][1], [0.2, 0.1])
-    assert np.isnan(table.rows[1][1][0])
-    assert make_label_tables([EARLY]) == []
+    (table,) = label_tables([BCE, OURS, EARLY])
+    assert table.head == ["label", "bce", "comes-hl"]
+    assert table.rows == [
+        ["sea", "0.200", "0.100"],
+        ["cat", "–", "0.200"],
+        ["sky", "0.800", "0.900"],
+    ]
+    assert list(label_tables([EARLY])) == []
 
 
 def test_costs_are_those_of_the_results_and_early_ones_have_empty_cells() -> None:
-    first, early = list_costs([BCE, EARLY])
-    assert first.seconds_per_training == pytest.approx(0.1)
-    assert (first.seconds, first.epochs) == (1.5, 2)
-    assert first.cells == ["2", "0.1", "1.5", "512", "–", "CPU"]
-    assert early.cells[3:5] == ["–", "–"]
+    first, early = cost_table([BCE, EARLY]).rows
+    assert first == ["photos", "bce", "2", "0.1", "1.5", "512", "–", "CPU"]
+    assert early[5:7] == ["–", "–"]
     silent = replace(EARLY, repeats=tuple(replace(r, seconds=None) for r in EARLY.repeats))
-    assert list_costs([silent])[0].cells[1] == "–"
+    assert cost_table([silent]).rows[0][3] == "–"
 
 
 def test_the_report_has_costs_labels_and_held_out_curves(
@@ -243,12 +259,15 @@ def test_the_report_has_costs_labels_and_held_out_curves(
 
 def test_what_differs_from_the_paper_is_said_of_its_data_alone() -> None:
     (own,) = make_parts([make_result()])
-    assert not own.differs and not any("paper" in line for line in own.was_run)
-    assert any("learning rate 0.005" in line for line in own.was_run)
+    assert list(own.said) == ["How it was run"]
+    lines = own.said["How it was run"]
+    assert not any("paper" in line for line in lines)
+    assert any("learning rate 0.005" in line for line in lines)
     (papers,) = make_parts([make_result(data="YeastBP")])
-    assert papers.differs and not papers.was_run
+    assert list(papers.said) == ["What differs from the paper"]
     (both,) = make_parts([make_result(), make_result(data="mirflickr5000")])
-    assert any("mirflickr" in line for line in both.differs) and both.was_run
+    assert any("mirflickr" in line for line in both.said["What differs from the paper"])
+    assert both.said["How it was run"] == lines
 
 
 def test_the_papers_numbers_are_all_there() -> None:
@@ -282,13 +301,11 @@ def test_results_stand_beside_those_of_the_paper() -> None:
         make_result("comes-hl", "photos"),
         replace(named, names=replace(named.names, method="comes-hl mine")),
     ]
-    rows = {row.metric: row for row in beside_paper(results)}
+    rows = {row[2]: row for row in beside_paper(results)}
     assert len(rows) == 6  # five metrics, and the Hamming loss once more
-    assert {row.data for row in rows.values()} == {"mirflickr5000"}
-    precision = rows["average precision"]
-    assert (precision.ours, precision.ours_std) == (0.6, 0.1)
-    assert (precision.paper, precision.paper_std) == (0.843, 0.013)
-    assert rows["Hamming loss, min-max"].ours == pytest.approx(0.8)
+    assert {row[0] for row in rows.values()} == {"mirflickr5000"}
+    assert rows["average precision"][3:] == ["0.600 ± 0.100", "0.843 ± 0.013", "-0.243"]
+    assert rows["Hamming loss, min-max"][3].startswith("0.800")
 
 
 def test_another_rate_a_sweep_or_a_missing_metric_does_not_stand_beside_the_paper() -> None:
@@ -297,4 +314,50 @@ def test_another_rate_a_sweep_or_a_missing_metric_does_not_stand_beside_the_pape
         assert len(beside_paper([make_result("bce", data_spec=data)])) == n
     assert not beside_paper([make_result("bce", "YeastCC", sweep="prior_noise")])
     rows = beside_paper([make_result("bce", "YeastCC", metrics=["coverage"])])
-    assert [row.metric for row in rows] == ["Hamming loss, min-max", "coverage"]
+    assert [row[2] for row in rows] == ["Hamming loss, min-max", "coverage"]
+
+
+def test_a_summary_has_ranks_wins_costs_and_what_they_say() -> None:
+    values = {"bce": [0.5] * 6, "gdf": SIX, "comes-hl": BETTER * 2}
+    data = [f"set {k}" for k in range(8)]
+    results = [make_result(m, d, v) for m, v in values.items() for d in data]
+    results = [replace(r, seconds=3.0) if r.names.method == "gdf" else r for r in results]
+    table, said = summarise(results)
+    assert table.rows == [
+        ["comes-hl", "1.00", "8 of 8", "3.00", "0 of 8", "3.00", "0 of 8", "12", "1.0"],
+        ["gdf", "2.00", "0 of 8", "2.00", "0 of 8", "2.00", "0 of 8", "24", "2.0"],
+        ["bce", "3.00", "0 of 8", "1.00", "8 of 8", "1.00", "8 of 8", "12", "1.0"],
+    ]
+    assert table.bold == {(0, 1), (2, 3), (2, 5)}
+    assert [row[:2] for row in table.foot] == [
+        ["critical difference", "1.17"],
+        ["p (Friedman)", "0.000335"],
+    ]
+    assert said == [
+        f"By {metric}, {best} has the best mean rank: 1.00 over 8 data sets. Nemenyi's test, for "
+        f"which mean ranks must differ by 1.17, tells it from {worst!r}, and not from 'gdf'."
+        for metric, best, worst in (
+            ("average precision", "comes-hl", "bce"),
+            ("ranking loss", "bce", "comes-hl"),
+            ("Hamming loss", "bce", "comes-hl"),
+        )
+    ]
+
+
+def test_a_summary_of_one_data_set_says_what_cannot_be_said() -> None:
+    two = [make_result("bce", values=SIX), make_result("comes-hl", values=BETTER * 2)]
+    table, said = summarise(two)
+    assert table.head[1:3] == ["average precision ↑", "ranking loss ↓"]
+    assert table.rows[0][:2] == ["comes-hl", "0.703 ± 0.090"] and not table.foot
+    best = "By average precision, the best on photos: comes-hl."
+    assert said[0] == f"{best} The corrected test with Holm's method tells it from 'bce'."
+    _, said = summarise([make_result("bce"), make_result("comes-hl", values=BETTER)])
+    assert said[0] == best
+    assert said[-1].startswith("3 repeats are too few for a test")
+    assert summarise([make_result(values=SIX)])[1] == [
+        "There is one method, and nothing to compare it with."
+    ]
+    sweep = [make_result(m, sweep="flood", flood=f) for m in ("bce", "gdf") for f in (0.1, 0.2)]
+    table, said = summarise(sweep)
+    assert table.rows[0][2] == "2 of 2" and not table.foot
+    assert "Cases share their rows" in " ".join(said) and "Nemenyi" not in " ".join(said)

@@ -11,14 +11,8 @@ import numpy as np
 import pytest
 
 from comes.errors import ComesError
-from comes.experiment.results import (
-    DataSpec,
-    Names,
-    SearchSpec,
-    read_errors,
-    read_results,
-    write_result,
-)
+from comes.experiment.config import DataSpec, SearchSpec
+from comes.experiment.results import Names, read_errors, read_results, write_result
 from comes.experiment.tasks import forget_peaks, read_peak
 from results import STORED, change_json, make_result, write_results
 

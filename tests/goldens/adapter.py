@@ -5,6 +5,7 @@ commit that changes no stored number.
 """
 
 import json
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -45,7 +46,7 @@ from comes.generation import case_a, case_b, independent, simulate_answers
 from comes.label_metrics import measure_labels
 from comes.metrics import evaluate
 from comes.priors import estimate_answer_rates, estimate_flip_rate, estimate_transition
-from comes.report import list_means, write_report
+from comes.report.experiment_page import list_means, write_report
 from comes.selection import (
     check_constant_rate,
     choose_thresholds,
@@ -335,7 +336,10 @@ def run_experiment(config: Mapping[str, Any], folder: Path) -> Numbers:
     results = [replace(one, seconds=1.0) for one in read_results([folder / "runs"])]
     page = write_report(results, folder / "report")
     tables = {path.name: path.read_text(encoding="utf-8") for path in page.parent.glob("*.tex")}
-    return {"results": found, "report.tex": "\n".join(tables[name] for name in sorted(tables))}
+    text = "\n".join(tables[name] for name in sorted(tables))
+    text = re.sub(r"\\shortstack\{([^{}]*)\}", lambda head: head[1].replace("\\\\", ", "), text)
+    kept = re.findall(r"^% .*|\\begin\{tabular\}[\s\S]*?\\end\{tabular\}", text, re.MULTILINE)
+    return {"results": found, "report.tex": "\n\n".join(kept) + "\n"}  # without the captions
 
 
 def plan_experiment(path: Path) -> list[str]:

@@ -34,7 +34,7 @@ def tasks() -> list[Task]:
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of these tasks, made in this process."""
     folder = tmp_path_factory.mktemp("alone")
-    assert run_tasks(tasks(), folder).done == 12
+    assert list(run_tasks(tasks(), folder).values()) == [None] * 12
     return folder
 
 
@@ -44,12 +44,13 @@ def test_a_killed_part_of_a_cluster_loses_no_result(
     monkeypatch.chdir(tmp_path)  # where the workers are not
     backend, address = started.backend, started.address
     with killing(started.kill_one, tmp_path / "runs", "*/result.json", 3) as there:
-        try:
-            run_tasks(tasks(), "runs", backend=backend, scheduler=address)
-        except ComesError as error:  # a lost node ends a run on Ray
-            assert backend == "ray" and "a worker ended before its task did" in str(error)
-    assert there[0] < 12
-    assert not run_tasks(tasks(), "runs", backend=backend, scheduler=address).failed
+        for _ in range(5):
+            try:
+                ran = run_tasks(tasks(), "runs", backend=backend, scheduler=address)
+                break
+            except ComesError as error:  # a lost node ends a run on Ray, which may notice late
+                assert backend == "ray" and "a worker ended before its task did" in str(error)
+    assert there[0] < 12 and not any(ran.values())
     assert read_numbers(tmp_path / "runs") == read_numbers(alone)
 
 
@@ -61,8 +62,9 @@ def test_without_an_address_a_cluster_is_started_here(
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     failing = small_tasks(methods=[{"method": "gdf", "settings": {"epochs": 0}}])
-    outcome = run_tasks([*tasks()[:3], *failing], tmp_path, workers=2, backend=backend)
-    assert (outcome.done, len(outcome.failed)) == (3, 1)
+    ran = run_tasks([*tasks()[:3], *failing], tmp_path, workers=2, backend=backend)
+    assert [name for name, error in ran.items() if error] == [failing[0].name]
+    assert len(ran) == 4
     expected = read_numbers(alone)
     found = read_numbers(tmp_path)
     assert len(found) == 3 and all(found[key] == expected[key] for key in found)

@@ -85,10 +85,10 @@ def check_both_schemes(page: Any, folder: Path) -> None:
 def test_a_report_on_experiments_opens_and_needs_nothing_else(results: Any, tmp_path: Path) -> None:
     assert results.complaints == []
     assert len(results.requests) == 1 and results.requests[0].startswith("file:")
-    # Data and cost; metrics and their p; two sweeps with their data and cost.
-    assert results.locator("table").count() == 2 + 3 * len(METRICS) + 2 * 3
+    # Summary, data and cost; metrics and their p; two sweeps with the same, and their values.
+    assert results.locator("table").count() == 3 + 3 * len(METRICS) + 2 * 4
     assert results.locator("table:not(:has(caption))").count() == 0
-    assert results.locator("svg").count() == 2 * len(METRICS) + 1 + 3 + 4
+    assert results.locator("svg").count() == 2 * len(METRICS) + 1 + 3 + 3
     open_all_details(results)
     assert results.locator("svg").last.is_visible()
     check_both_schemes(results, tmp_path)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from comes.cli.options import Json, Seed, reading_options, takes_options
-from comes.cli.printing import format_lines, print_json, print_rounded
+from comes.cli.printing import format_lines, print_json, print_rows
 from comes.errors import ComesError
 
 if TYPE_CHECKING:
     from comes.datasets import ReadOptions
+MOST = 7  # methods that a run shows, the best first
 
 
 def bench(
@@ -37,6 +38,7 @@ def bench(
 
     Example: comes bench experiments/smoke.toml
     """
+    from comes.report.experiment_page import summarise
     from comes.workflows.experiment import run_experiment
 
     part = re.fullmatch(r"(\d+)/(\d+)", shard)
@@ -46,17 +48,18 @@ def bench(
     run = run_experiment(
         config, output, workers=workers, shard=which, backend=backend, scheduler=scheduler
     )
-    rows = run.means()
     if as_json:
         where = {"folder": str(run.folder), "page": None if run.page is None else str(run.page)}
-        print_json(where | run.summary() | {"failed": run.outcome.failed, "means": rows})
+        print_json(where | run.summary() | {"failed": run.failed, "means": run.means()})
     else:
-        if rows:
-            print_rounded(rows)
+        if run.results:
+            table, _ = summarise(run.results)
+            columns = dict.fromkeys((0, 1, len(table.head) - 2, len(table.head) - 1))
+            print_rows([{table.head[k]: row[k] for k in columns} for row in table.rows[:MOST]])
         print(f"{format_lines(run.summary(), separator=', ')}; {run.page or run.folder}")
-    for name, error in run.outcome.failed.items():
+    for name, error in run.failed.items():
         print(f"Error: {name}: {error}", file=sys.stderr)
-    if run.outcome.failed:
+    if run.failed:
         raise typer.Exit(1)
 
 
@@ -94,18 +97,21 @@ def report(
         _report_model(runs, model, reading, output, examples, seed, as_json)
         return
     from comes.datasets import ReadOptions
-    from comes.workflows.experiment import report_results
+    from comes.experiment.results import read_errors, read_results
+    from comes.files import refuse_inputs
+    from comes.report.experiment_page import write_report
 
     if reading != ReadOptions():
         raise ComesError("options that say how data is read need --model, to show its examples.")
     if examples is not None:
         raise ComesError("--examples is for the page of a model (--model). Leave it out.")
-    written = report_results(runs, output)
+    refuse_inputs(output, *runs)
+    results, errors = read_results(runs), read_errors(runs)
+    page = write_report(results, output, errors)
     if as_json:
-        n_results = len(written.results)
-        print_json({"page": str(written.page), "cells": n_results, "errors": written.errors})
+        print_json({"page": str(page), "cells": len(results), "errors": errors})
     else:
-        print(f"{len(written.results)} results: {written.page}")
+        print(f"{len(results)} results: {page}")
 
 
 def _report_model(

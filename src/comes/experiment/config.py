@@ -23,13 +23,14 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.dataclasses import dataclass
+from pydantic_core import to_jsonable_python
 
 from comes.datasets.options import as_options
 from comes.errors import ComesError
@@ -37,6 +38,11 @@ from comes.generation import Case
 from comes.methods import METHODS
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Part = Annotated[float, Field(gt=0, lt=1)]
+Count = Annotated[int, Field(ge=1)]
+Level = Annotated[float, Field(ge=0)]
+Strength = Annotated[float, Field(allow_inf_nan=False)]
+Title = Annotated[str, Field(min_length=1)]
 Knowledge = Literal["true", "estimated"]
 # The fields of a spec that an experiment can run at several values.
 SweepKey = Literal["prior_noise", "flood", "train_rows"]
@@ -55,10 +61,10 @@ class AnswerSpec:
     no_rate: Share = 0.8  # how often an irrelevant pair is called no
     yes_rate: Share = 0.8  # how often a relevant pair is called yes
     mistake_rate: Share = 0.0  # how often a sure answer is wrong
-    doubt_strength: float = Field(0.0, allow_inf_nan=False)  # how far features decide on maybe
-    asked_strength: float = Field(0.0, allow_inf_nan=False)  # how far they decide what is asked
+    doubt_strength: Strength = 0.0  # how far features decide on maybe
+    asked_strength: Strength = 0.0  # how far they decide what is asked
     people: dict[str, tuple[Share, Share]] | None = None  # their rates of no and of yes
-    people_per_pair: int | None = Field(None, ge=1)  # how many are asked about the same pair
+    people_per_pair: Count | None = None  # how many are asked about the same pair
 
     @model_validator(mode="after")
     def _check_people(self) -> Self:
@@ -89,7 +95,7 @@ class DataSpec:
     case: Case | None = None  # None: the data set comes with candidates, or answers are drawn
     rate: Share | None = None  # of the case, as `comes generate --rate`
     test: str | None = None  # the data set to test on; by default rows of this one
-    rows: int | None = Field(None, ge=10)  # of "scenes"; 2000 by default
+    rows: int | None = Field(default=None, ge=10)  # of "scenes"; 2000 by default
     read: Mapping[str, Any] | None = None  # how a file is read: fields of a ReadOptions
     answers: AnswerSpec | None = None  # None: those of the experiment
 
@@ -98,7 +104,7 @@ class DataSpec:
 class DataChoice(DataSpec):
     """A data set of an experiment."""
 
-    label: str | None = Field(None, min_length=1)  # in tables; by default name, case and rate
+    label: Title | None = None  # in tables; by default name, case and rate
 
     @field_validator("read")
     @classmethod
@@ -123,7 +129,7 @@ class MethodChoice:
     """A method of an experiment, with settings that it alone has."""
 
     method: str  # by name, or "FILE.py:FUNCTION", your own risk
-    label: str | None = Field(None, min_length=1)  # in tables; by default the method
+    label: Title | None = None  # in tables; by default the method
     class_prior: Knowledge | None = None  # None: that of the experiment
     answer_rates: Knowledge | None = None  # None: that of the experiment
     sees: Sees | None = None  # None: all answers where they are drawn, else candidates
@@ -142,15 +148,14 @@ class MethodChoice:
 class SearchSpec:
     """Settings to choose from for each method and repeat, by answers about held-out rows only."""
 
-    learning_rate: tuple[float, ...] | None = Field(None, min_length=1)  # values to try
-    epochs: tuple[int, ...] | None = Field(None, min_length=1)  # values to try
-    held_out: float = Field(0.2, gt=0, lt=1)  # share of the training rows
-    # By default: log_likelihood in a file. In a stored spec None means "trained_risk": the risk
-    # that the method trains with, corrections included, and the first of a tie.
-    criterion: SearchCriterion | None = None  # to choose by
-    extend: Literal[True] | None = None  # beyond the edges of the grid; false in a file: not
-    # In a file they stand beside learning_rate.
-    settings: Mapping[str, tuple[Any, ...]] | None = None  # other settings, and values to try
+    learning_rate: tuple[float, ...] | None = Field(default=None, min_length=1)  # values to try
+    epochs: tuple[int, ...] | None = Field(default=None, min_length=1)  # values to try
+    held_out: Part = 0.2  # share of the training rows
+    # In a file it is log_likelihood by default, and may be trained_risk, which is None here: the
+    # risk that the method trains with, corrections included, and the first of a tie.
+    criterion: SearchCriterion | None = None  # to choose by; log_likelihood by default in a file
+    extend: Literal[True] | None = None  # beyond the edges of the grid; true by default in a file
+    settings: Mapping[str, tuple[Any, ...]] | None = None  # others; in a file without this table
 
     @property
     def grid(self) -> dict[str, tuple[Any, ...]]:
@@ -171,13 +176,13 @@ class Sweep:
 class Protocol:
     """What an experiment and each of its tasks share, in the order of the stored json."""
 
-    folds: int | None = Field(None, ge=2)  # repeated over the test rows of folds
-    first_folds: int | None = Field(None, ge=1)  # only so many of them
-    label_seeds: int | None = Field(None, ge=1)  # or over seeds of candidates, one test set
-    test_share: float = Field(0.3, gt=0, lt=1)  # of rows, with label_seeds
+    folds: int | None = Field(default=None, ge=2)  # repeated over the test rows of folds
+    first_folds: Count | None = None  # only so many of them
+    label_seeds: Count | None = None  # or over seeds of candidates, one test set
+    test_share: Part = 0.3  # of rows, with label_seeds
     seed: int = 0  # of folds, candidates and trainings
     class_prior: Knowledge = "true"  # what methods know of it
-    prior_noise: float = Field(0.0, ge=0)  # error that is added to the class priors
+    prior_noise: Level = 0.0  # error that is added to the class priors
     images: Literal[True] | None = None  # the data are images, and settings of ImageClassifier
     search: SearchSpec | None = None  # `[search]`: choose settings for each method
 
@@ -199,7 +204,8 @@ class TaskSpec(Protocol):
     @cached_property
     def key(self) -> str:
         """Name of the folder of the result."""
-        return hash_json(as_json(self))
+        text = json.dumps(as_json(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def at(self, sweep: SweepKey | None) -> float | None:
         """Return the value of the field that an experiment varies."""
@@ -216,8 +222,8 @@ class Experiment(Protocol):
     methods: tuple[MethodChoice, ...] = Field(min_length=1)  # `[[methods]]`, one for each method
     answers: AnswerSpec | None = None  # for data without a case
     answer_rates: Knowledge = "estimated"  # what methods know of them
-    flood: float | None = Field(None, ge=0)  # beta, in units of the floor of the ranking risk
-    train_rows: int | None = Field(None, ge=1)  # of each repeat; all by default
+    flood: Level | None = None  # beta, in units of the floor of the ranking risk
+    train_rows: Count | None = None  # of each repeat; all by default
     settings: dict[str, Any] = Field(default_factory=dict)  # of CandidateClassifier
     sweep: Sweep | None = None  # `[sweep]`: run it at several values
 
@@ -238,37 +244,33 @@ class Experiment(Protocol):
         return own | ({"settings": others} if others else {})
 
     @model_validator(mode="after")
-    def _check_repeats(self) -> Self:
-        if (self.folds is None) == (self.label_seeds is None):
-            raise ValueError("give either folds or label_seeds")
-        if self.first_folds is not None and self.first_folds > (self.folds or 0):
-            raise ValueError(f"first_folds must be at most folds, {self.folds or 0}")
-        if self.label_seeds is None and any(data.test is not None for data in self.data):
-            raise ValueError("data.test, a separate test set, needs label_seeds")
-        if self.label_seeds is not None:
-            drawn = self.drawn_data
-            if any(data.case is None and data.answers is None for data in drawn):
-                raise ValueError("label_seeds need a case for every data set, or answers")
-        if self.images and (self.search is not None or self.label_seeds is None):
-            raise ValueError("images are repeated over label_seeds, and have no search")
-        if self.images and any(method.training for method in self.methods):
-            raise ValueError("training is for tables; images have the settings of ImageClassifier")
-        for value in () if self.sweep is None else self.sweep.values:
-            changes: dict[str, Any] = {self.sweep.key: value}  # type: ignore[union-attr]
-            replace(self, sweep=None, **changes)  # raises at a value that is not valid
-        return self
-
-    @model_validator(mode="after")
-    def _check_names(self) -> Self:
-        if self.name in ("", ".", "..") or set(self.name) & set("/\\"):
-            raise ValueError(
-                f"name must be the name of a folder, without / or \\; got {self.name!r}"
-            )
-        if any(data.case is not None and data.answers is not None for data in self.data):
-            raise ValueError("a data set has a case or answers, not both")
+    def _check(self) -> Self:
+        folds, seeds = self.folds or 0, self.label_seeds is not None
+        cases = [data for data in self.data if data.case is not None]
+        is_known = all(data.case or data.answers for data in self.drawn_data)
         sees_answers = any(method.sees in ("all", "no_maybe") for method in self.methods)
-        if sees_answers and any(data.case is not None for data in self.data):
-            raise ValueError("data of a case are candidates; sees needs answers")
+        mistakes = {
+            "give either folds or label_seeds": bool(folds) == seeds,
+            f"first_folds must be at most folds, {folds}": (self.first_folds or 0) > folds,
+            "data.test, a separate test set, needs label_seeds": not seeds
+            and any(data.test is not None for data in self.data),
+            "label_seeds need a case for every data set, or answers": seeds and not is_known,
+            "images are repeated over label_seeds, and have no search": self.images
+            and (self.search is not None or not seeds),
+            "training is for tables; images have the settings of ImageClassifier": self.images
+            and any(method.training for method in self.methods),
+            f"name must be the name of a folder, without / or \\; got {self.name!r}": self.name
+            in ("", ".", "..")
+            or set(self.name) & set("/\\"),
+            "a data set has a case or answers, not both": any(data.answers for data in cases),
+            "data of a case are candidates; sees needs answers": sees_answers and cases,
+        }
+        for message, is_wrong in mistakes.items():
+            if is_wrong:
+                raise ValueError(message)
+        if self.sweep is not None:
+            for value in self.sweep.values:  # raises at one that is not valid
+                replace(self, sweep=None, **{self.sweep.key: value})  # type: ignore[arg-type]
         return self
 
     @property
@@ -335,17 +337,5 @@ def _suggest_name(name: str, known: list[str]) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """Return dataclasses as dicts without fields that are None, and tuples as lists."""
-    if is_dataclass(value):
-        values = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {name: as_json(part) for name, part in values.items() if part is not None}
-    if isinstance(value, dict):
-        return {name: as_json(part) for name, part in value.items()}
-    if isinstance(value, tuple):
-        return [as_json(part) for part in value]
-    return value
-
-
-def hash_json(spec: Any) -> str:
-    """Return the key of a spec that is json."""
-    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
+    """Return a spec or a result as json has it: what is None is left out."""
+    return to_jsonable_python(value, exclude_none=True)

@@ -9,43 +9,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from comes.errors import ComesError
-from comes.experiment.config import (
-    AnswerSpec,
-    DataSpec,
-    SearchSpec,
-    Sees,
-    SweepKey,
-    TaskSpec,
-    as_json,
-    hash_json,
-)
+from comes.experiment.config import SweepKey, TaskSpec, as_json
 from comes.files import replacing_file
 from comes.metrics import Convention
-
-__all__ = [
-    "ERROR_FILE",
-    "RESULT_FILE",
-    "AnswerSpec",
-    "DataSpec",
-    "Degenerate",
-    "HammingByCut",
-    "Names",
-    "RepeatResult",
-    "Result",
-    "SearchSpec",
-    "Sees",
-    "Size",
-    "SweepKey",
-    "TaskSpec",
-    "TrueRisk",
-    "read_errors",
-    "read_results",
-    "write_result",
-]
 
 RESULT_FILE = "result.json"  # is there if and only if the task has finished
 ERROR_FILE = "error.txt"  # the name of a task that failed, and its traceback
@@ -227,10 +198,12 @@ def read_results(
             place = (replace(result.names, sweep=None), result.at)
             other, other_path = read.get(place, (result, path))
             if other.spec != result.spec:
-                difference = _find_difference(as_json(other.spec), as_json(result.spec))
+                specs = [as_json(other.spec), as_json(result.spec)]
+                one, two = pd.json_normalize(specs).astype(str).to_dict("records")
+                different = sorted(str(key) for key in one if one[key] != two[key])
                 raise ComesError(
                     f"two results are both {result.name}: {other_path} and {path}. They differ in "
-                    f"{difference}; remove one, or give the method its own label."
+                    f"{', '.join(different)}; remove one, or give the method its own label."
                 )
             read[place] = (result, path)
     return [result for result, _ in read.values()]
@@ -253,30 +226,17 @@ def _read_result(path: Path) -> Result:
         names = {part.name: values[part.name] for part in fields(Names)}
         names["sweep"] = names["sweep"] or None
         result = RESULTS.validate_python(values | {"names": names})
-        stored, difference = values["spec"], None
-        if hash_json(stored) != result.spec.key:
-            difference = _find_difference(stored, as_json(result.spec))
+        if result.spec.key != values["key"]:
+            raise ValueError("the spec is not the one that the result was written with")
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        mistakes = error.errors() if isinstance(error, ValidationError) else []
-        places = [m["loc"] for m in mistakes if m["type"] == "unexpected_keyword_argument"]
-        if not places or len(places) < len(mistakes):
+        mistakes: list[Any] = error.errors() if isinstance(error, ValidationError) else [{}]
+        if all(mistake.get("type") == "unexpected_keyword_argument" for mistake in mistakes):
+            unknown = ".".join(map(str, mistakes[0]["loc"][1:]))
             raise ComesError(
-                f"{path} is not a result of `comes bench`: remove its folder and run it again."
+                f"{path} has a spec that this version of comes cannot read: {unknown}. Use the "
+                "version that wrote it, or remove its folder and run it again."
             ) from None
-        difference = ".".join(map(str, places[0][1:]))
-    if difference is not None:
         raise ComesError(
-            f"{path} has a spec that this version of comes cannot read: {difference}. "
-            "Use the version that wrote it, or remove its folder and run it again."
-        )
+            f"{path} is not a result of `comes bench`: remove its folder and run it again."
+        ) from None
     return result
-
-
-def _find_difference(one: Any, other: Any) -> str:
-    """Return the first place at which two specs differ."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted(one.keys() | other.keys()):
-            if one.get(key) != other.get(key):
-                inner = _find_difference(one.get(key), other.get(key))
-                return f"{key}.{inner}" if isinstance(one.get(key), dict) else f"{key} ({inner})"
-    return f"{one} and {other}"

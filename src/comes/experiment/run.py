@@ -5,7 +5,7 @@ that has one is not run again. Each task uses one torch thread, so that its numb
 how many run at a time.
 """
 
-import importlib.util
+import io
 import logging
 import os
 import threading
@@ -13,7 +13,6 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, closing, contextmanager, nullcontext, redirect_stdout, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +26,8 @@ from comes.experiment.tasks import CHECKPOINT, Task, run_task
 from comes.files import end_with_parent
 from comes.progress import progress_bar
 
-PACKAGES = {"dask": "distributed", "ray": "ray"}
 FOLDERS = ("COMES_CACHE", "COMES_DATA")  # variables that workers elsewhere must have, too
 ONE_AT_A_TIME = threading.Lock()  # a worker of Dask may have many threads
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run did."""
-
-    done: int  # tasks that were run
-    kept: int  # tasks that had a result before
-    failed: dict[str, str]  # tasks that gave an error, by name, with its last line
 
 
 def run_tasks(
@@ -50,28 +39,11 @@ def run_tasks(
     backend: str = "loky",
     scheduler: str | None = None,
     progress: bool | None = None,
-) -> Outcome:
-    """Run the tasks that have no result yet.
+) -> dict[str, str | None]:
+    """Run the tasks of a shard that have no result; return their names, with an error or None.
 
-    A task that fails leaves ``error.txt`` in its folder, and is run again the next time.
-
-    Parameters
-    ----------
-    tasks : list of Task
-    folder : path
-        Where results go, one folder for each task. It may hold those of other experiments.
-    workers : int
-        Tasks at a time, here. On a GPU one is best. A cluster with an address has its own workers.
-    shard : (int, int)
-        (2, 8) runs the second eighth of the tasks, for machines that share the folder.
-    backend : {"loky", "dask", "ray"}
-        The joblib backend: processes here, or a cluster.
-    scheduler : str, optional
-        Address of the cluster, as in "tcp://10.0.0.1:8786" (Dask) or "10.0.0.1:6379" (Ray). By
-        default that of ``DASK_SCHEDULER_ADDRESS`` or ``RAY_ADDRESS``; without one a cluster of
-        ``workers`` processes is started here.
-    progress : bool, optional
-        Show a progress bar; by default if standard error is a terminal.
+    A task that fails leaves ``error.txt`` in its folder, and is run again the next time. The folder
+    may hold the results of other experiments.
     """
     which, of = shard
     if not 1 <= which <= of:
@@ -81,24 +53,22 @@ def run_tasks(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ComesError(f"{folder} cannot be a folder of results: {error.strerror}.") from None
-    mine = tasks[which - 1 :: of]
-    todo = [task for task in mine if not (folder / task.key / RESULT_FILE).exists()]
-    given = {name: os.path.expanduser(os.environ.get(name, "")) for name in FOLDERS}
-    variables = {name: os.path.abspath(path) for name, path in given.items() if path}
+    todo = [t for t in tasks[which - 1 :: of] if not (folder / t.key / RESULT_FILE).exists()]
+    variables = {name: os.environ[name] for name in FOLDERS if name in os.environ}
     calls = (delayed(_run_and_write)(task, folder, os.getcwd(), variables) for task in todo)
     on_gpu = any(str(task.spec.settings.get("device")).startswith("cuda") for task in todo)
-    failed = {}
-    return_as = "list" if backend == "ray" else "generator_unordered"  # what its backend can do
+    tells = backend != "ray"  # what has ended before all has
+    ran: dict[str, str | None] = {}
     with (
-        _open_backend(backend, scheduler, workers, on_gpu) as n_jobs,
-        progress_bar(len(todo), "tasks", show=progress) as advance,
+        _use_backend(backend, scheduler, workers, on_gpu) as n_jobs,
+        progress_bar(len(todo), "tasks", show=progress if tells else False) as advance,
     ):
         try:
+            return_as = "generator_unordered" if tells else "list"
             ended = Parallel(n_jobs, return_as=return_as, batch_size=1)(calls)
-            with nullcontext(ended) if backend == "ray" else closing(ended):
-                for name, message in ended:
-                    if message is not None:
-                        failed[name] = message
+            with closing(ended) if tells else nullcontext(ended):
+                for name, error_message in ended:
+                    ran[name] = error_message
                     advance(name)
         except Exception as error:  # a task catches those of its own
             if backend == "loky" and not isinstance(error, BrokenProcessPool):
@@ -107,11 +77,11 @@ def run_tasks(
                 f"a worker ended before its task did ({first_line(error)}). If it was killed for "
                 "its memory, take fewer workers (--workers). Results so far are kept."
             ) from None
-    return Outcome(len(todo) - len(failed), len(mine) - len(todo), failed)
+    return ran
 
 
 @contextmanager
-def _open_backend(backend: str, scheduler: str | None, workers: int, on_gpu: bool) -> Iterator[int]:
+def _use_backend(backend: str, scheduler: str | None, workers: int, on_gpu: bool) -> Iterator[int]:
     """Let joblib use a backend; give the number of jobs."""
     if backend == "loky":
         if scheduler is not None:
@@ -123,73 +93,59 @@ def _open_backend(backend: str, scheduler: str | None, workers: int, on_gpu: boo
         with parallel_config(backend="loky", inner_max_num_threads=1, **start):
             yield workers
         return
-    if backend not in PACKAGES:
+    if backend not in ("dask", "ray"):
         raise ComesError(f"backend must be loky, dask or ray; got {backend!r}.")
-    if importlib.util.find_spec(PACKAGES[backend]) is None:
+    try:
+        join = _join_dask if backend == "dask" else _join_ray
+        cluster, options = join(scheduler, workers, on_gpu)
+    except ImportError as error:
         raise ComesError(
-            f"backend {backend} needs {PACKAGES[backend]}, which is not installed: pip install "
+            f"backend {backend} needs {error.name}, which is not installed: pip install "
             "'comes[scale]'."
-        )
-    open_cluster = _open_dask if backend == "dask" else _open_ray
-    with (
-        open_cluster(scheduler, workers, on_gpu) as options,
-        parallel_config(backend=backend, **options),
-    ):
+        ) from None
+    except (OSError, ValueError, RuntimeError) as error:
+        if isinstance(error, ComesError):
+            raise
+        raise ComesError(
+            f"no {backend.title()} cluster answers at {scheduler or 'its address'}: "
+            f"{first_line(error)}. Start it there, or correct the address (--scheduler). Ray must "
+            "run on this machine, too, and may need a token (RAY_AUTH_MODE, RAY_AUTH_TOKEN_PATH)."
+        ) from None
+    with cluster, parallel_config(backend=backend, **options):
         yield -1
 
 
-@contextmanager
-def _open_dask(scheduler: str | None, workers: int, on_gpu: bool) -> Iterator[dict[str, Any]]:
+def _join_dask(scheduler: str | None, workers: int, on_gpu: bool) -> tuple[Any, dict[str, Any]]:
     """Join a Dask cluster, or start one here."""
     import dask
     from distributed import Client
 
     address = scheduler or dask.config.get("scheduler-address", None)
     local = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-    try:
-        client = Client(address, set_as_default=False, **({} if address else local))
-    except (OSError, ValueError) as error:
-        raise ComesError(
-            f"no Dask scheduler answers at {address}: {first_line(error)}. Start one there, or "
-            "correct the address."
-        ) from None
-    with client:
-        yield {"client": client, "pure": False}
+    client = Client(address, set_as_default=False, **({} if address else local))
+    return client, {"client": client}
 
 
-@contextmanager
-def _open_ray(scheduler: str | None, workers: int, on_gpu: bool) -> Iterator[dict[str, Any]]:
+def _join_ray(scheduler: str | None, workers: int, on_gpu: bool) -> tuple[Any, dict[str, Any]]:
     """Join a Ray cluster, or start one here; what Ray prints is dropped."""
     import ray
     from ray.util.joblib import register_ray
 
     register_ray()
-    was_joined = ray.is_initialized()  # by the caller, who also ends it
     address = scheduler or os.environ.get("RAY_ADDRESS")
-    options: dict[str, Any] = {"address": address or "local"}
-    if not address:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        options |= {"num_cpus": workers, "include_dashboard": False}
-    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
-        try:
-            if not was_joined:
-                ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise ComesError(
-                f"no Ray cluster answers at {address}: {first_line(error)}. Start it (ray start), "
-                "correct the address, run this on a machine of the cluster, and name its token if "
-                "it has one (RAY_AUTH_MODE=token, RAY_AUTH_TOKEN_PATH)."
-            ) from None
-    try:
-        if on_gpu and not ray.cluster_resources().get("GPU"):  # Ray would wait for one
-            raise ComesError(
-                "settings have device cuda, and the Ray cluster has no GPU. Start it on machines "
-                "with GPUs, or set device to cpu."
-            )
-        yield {"ray_remote_args": {"num_gpus": int(on_gpu)}}
-    finally:
-        if not was_joined:
-            ray.shutdown()
+    local: dict[str, Any] = {} if address else {"num_cpus": workers, "include_dashboard": False}
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    with redirect_stdout(io.StringIO()):
+        cluster = ray.init(
+            address or "local", log_to_driver=False, logging_level=logging.ERROR, **local
+        )
+    if on_gpu and not ray.cluster_resources().get("GPU"):  # Ray would wait for one
+        cluster.disconnect()
+        raise ComesError(
+            "settings have device cuda, and the Ray cluster has no GPU. Start it on machines with "
+            "GPUs, or set device to cpu."
+        )
+    return cluster, {"ray_remote_args": {"num_gpus": int(on_gpu)}}
 
 
 def _run_and_write(
@@ -198,7 +154,6 @@ def _run_and_write(
     """Run a task and write its result; return its name, with its error if there was one."""
     home = folder / task.key
     is_here = os.path.isdir(working_folder)
-    before = {name: os.environ.get(name) for name in variables}
     n_threads = torch.get_num_threads()
     with ONE_AT_A_TIME, chdir(working_folder) if is_here else nullcontext():
         os.environ.update(variables)
@@ -217,9 +172,6 @@ def _run_and_write(
             return task.name, f"{type(error).__name__}: {error}"
         finally:
             torch.set_num_threads(n_threads)
-            for name, value in before.items():
-                os.environ.pop(name)
-                os.environ.update({} if value is None else {name: value})
     for leftover in (home / ERROR_FILE, *home.glob(f"*{CHECKPOINT}")):
         leftover.unlink(missing_ok=True)
     return task.name, None

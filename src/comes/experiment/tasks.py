@@ -68,7 +68,6 @@ DIGITS = 6  # of a metric in a result
 LABEL_DIGITS = 4  # of that of a label
 STEPS = ("learning_rate", "epochs")  # beyond whose values a search can go
 CHECKPOINT = ".checkpoint"  # ending of the state of one repeat
-STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 @dataclass(frozen=True)
@@ -228,7 +227,6 @@ def load_data(spec: DataSpec) -> tuple[Dataset, int | None]:
 
 
 def _open_part(spec: DataSpec, name: str) -> Dataset:
-    """Return the data set to train on, or the one to test on."""
     if name == "scenes":
         dataset = make_scenes(n=2000 if spec.rows is None else spec.rows)
     else:
@@ -246,7 +244,12 @@ def draw_repeats(spec: TaskSpec, dataset: Dataset, n_train: int | None = None) -
     for k, (train, test) in enumerate(_split_rows(spec, len(dataset), n_train)):
         label_seed = spec.seed if spec.folds is not None else spec.seed + k
         labels = draw_labels(spec, dataset, train, label_seed)
-        yield Repeat(k, _draw_rows(train, spec.train_rows, spec.seed + k), test, labels)
+        most = len(train) if spec.train_rows is None else int(spec.train_rows)
+        if most > len(train):
+            raise ComesError(f"train_rows is {most}, and there are {len(train)} rows to train on.")
+        if most < len(train):
+            train = np.random.default_rng(spec.seed + k).permutation(train)[:most]
+        yield Repeat(k, train, test, labels)
 
 
 def _split_rows(spec: TaskSpec, n: int, n_train: int | None) -> list[tuple[Rows, Rows]]:
@@ -266,51 +269,50 @@ def _split_rows(spec: TaskSpec, n: int, n_train: int | None) -> list[tuple[Rows,
     return [(train, test)] * spec.label_seeds
 
 
-def _draw_rows(rows: Rows, train_rows: float | None, seed: int) -> Rows:
-    """Return the rows to train on: all, or as many as the task wants."""
-    most = len(rows) if train_rows is None else int(train_rows)
-    if most > len(rows):
-        raise ComesError(f"train_rows is {most}, and there are {len(rows)} rows to train on.")
-    return rows if most == len(rows) else np.random.default_rng(seed).permutation(rows)[:most]
-
-
 def draw_labels(spec: TaskSpec, dataset: Dataset, rows: Rows, seed: int) -> BoolMatrix | Answers:
     """Return what a method sees of the labels, (n_samples, n_labels); drawn for these rows."""
+    relevant = dataset.known_relevant()
+    candidates = np.ones_like(relevant, dtype=bool)  # of other rows nothing is excluded
     if spec.sees == "truth":  # all that is irrelevant is excluded
-        return _place(dataset.known_relevant()[rows], rows, len(dataset))
-    if spec.data.case is not None:
-        relevant = dataset.known_relevant()[rows]
+        candidates[rows] = relevant[rows]
+    elif spec.data.case is not None:
         X = take_rows(dataset.X, rows) if spec.data.case == "instance" else None
-        drawn = generate(spec.data.case, relevant, X, rate=spec.data.rate, seed=seed)
-        return _place(drawn, rows, len(dataset))
-    if spec.data.answers is not None:
+        rate = spec.data.rate
+        candidates[rows] = generate(spec.data.case, relevant[rows], X, rate=rate, seed=seed)
+    elif spec.data.answers is not None:
         return _show(_draw_answers(spec.data.answers, dataset, rows, seed), spec.sees)
-    if spec.sees in ("all", "no_maybe"):
-        return _show(_known_answers(dataset, spec.data.name), spec.sees)
-    assert dataset.candidates is not None
-    return dataset.candidates
+    elif spec.sees in ("all", "no_maybe"):
+        if dataset.answers is None or dataset.answers.kind != "answers":
+            raise ComesError(
+                f"{spec.data.name} does not say who was asked; let methods see candidates."
+            )
+        return _show(dataset.answers, spec.sees)
+    else:
+        assert dataset.candidates is not None
+        candidates = dataset.candidates
+    return candidates
 
 
 def true_rates(spec: TaskSpec) -> dict[str, float]:
     """Return the settings of a classifier that say at which rates its labels were drawn."""
     if spec.sees == "truth":
         return {"exclude_rate": 1.0}
-    answers = spec.data.answers
+    answers, data = spec.data.answers, spec.data
     if answers is None:
-        return {"exclude_rate": _exclude_rate_of(spec.data)}
+        if data.case in (None, "one", "size"):
+            raise ComesError(
+                f"the exclude rate of {data.name} is not known; got answer_rates true. Leave it "
+                "out."
+            )
+        if data.rate is None:
+            return {"exclude_rate": PAPER_EXCLUDE_RATE}
+        return {"exclude_rate": 1 - data.rate if data.case == "a" else data.rate}
     if answers.people is not None:
         raise ComesError("people have their own rates, which are estimated; got answer_rates true.")
     if spec.sees == "candidates":
         return {"exclude_rate": answers.asked_rate * answers.no_rate}
     yes_rate = 0.0 if spec.sees == "no_maybe" else answers.yes_rate
     return {"no_rate": answers.no_rate, "yes_rate": yes_rate}
-
-
-def _place(drawn: BoolMatrix, rows: Rows, n: int) -> BoolMatrix:
-    """Return candidates of n rows, of which only these exclude anything."""
-    candidates = np.ones((n, drawn.shape[1]), dtype=bool)
-    candidates[rows] = drawn
-    return candidates
 
 
 def _draw_answers(spec: AnswerSpec, dataset: Dataset, rows: Rows, seed: int) -> Answers:
@@ -334,33 +336,13 @@ def _show(answers: Answers, sees: Sees | None) -> BoolMatrix | Answers:
         return answers.candidates
     if sees == "all":
         return answers
-    if answers.annotations is not None:
-        said = replace(answers.annotations, code=_hide_yes(answers.annotations.code))
-        return Answers.from_long(said, answers.shape, answers.label_names, chosen=answers.chosen)
-    codes = _hide_yes(answers.codes)
-    return Answers.from_codes(codes, label_names=answers.label_names, chosen=answers.chosen)
-
-
-def _hide_yes(codes: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    return np.where(codes == State.YES, np.int8(State.MAYBE), codes)
-
-
-def _known_answers(dataset: Dataset, name: str) -> Answers:
-    """Return the data set's own answers, where it is known who was asked."""
-    if dataset.answers is None or dataset.answers.kind != "answers":
-        raise ComesError(f"{name} does not say who was asked; let methods see candidates.")
-    return dataset.answers
-
-
-def _exclude_rate_of(data: DataSpec) -> float:
-    """Return the rate at which a case excludes irrelevant labels."""
-    if data.case is None or data.case in ("one", "size"):
-        raise ComesError(
-            f"the exclude rate of {data.name} is not known; got answer_rates true. Leave it out."
-        )
-    if data.rate is None:
-        return PAPER_EXCLUDE_RATE
-    return 1 - data.rate if data.case == "a" else data.rate
+    of_people, names = answers.annotations, answers.label_names
+    codes = answers.codes if of_people is None else of_people.code
+    codes = np.where(codes == State.YES, np.int8(State.MAYBE), codes)
+    if of_people is None:
+        return Answers.from_codes(codes, label_names=names, chosen=answers.chosen)
+    said = replace(of_people, code=codes)
+    return Answers.from_long(said, answers.shape, names, chosen=answers.chosen)
 
 
 def choose_settings(
@@ -392,26 +374,18 @@ def choose_settings(
     combinations = list(itertools.product(*search.grid.values()))
     results = []
     for contest, choice in zip(contests, choices, strict=True):
-        rest = _describe_rest(choice.classifier)
         # What extends a grid differs in the learning rate and epochs only.
-        place = (
-            choice.best
-            if choice.best < len(combinations)
-            else next(
-                k for k, tried in enumerate(contest.classifiers) if _describe_rest(tried) == rest
-            )
-        )
+        others = [_describe_others(classifier) for classifier in contest.classifiers]
+        place = others.index(_describe_others(choice.classifier))
         chosen = dict(zip(search.grid, combinations[place], strict=True))
         chosen |= {name: getattr(choice.classifier, name) for name in STEPS if name in chosen}
-        result: dict[str, Any] = {"chosen": chosen}
-        if search.criterion is not None:
-            result |= {"tied": len(choice.tied), "edges": choice.edges}
-        results.append(result)
+        told = {"tied": len(choice.tied), "edges": choice.edges} if search.criterion else {}
+        results.append({"chosen": chosen, **told})
     return results
 
 
-def _describe_rest(classifier: CandidateClassifier) -> str:
-    """Return the parameters of a classifier without those that a search extends."""
+def _describe_others(classifier: CandidateClassifier) -> str:
+    """Return the parameters of a classifier but for those that a search extends."""
     return repr({k: v for k, v in classifier.get_params().items() if k not in STEPS})
 
 
@@ -458,20 +432,18 @@ def judge_classifier(
 ) -> RepeatResult:
     """Return the numbers of a repeat, with what a search chose for it."""
     relevant, X = dataset.known_relevant()[test], take_rows(dataset.X, test)
-    if isinstance(classifier, ImageClassifier):  # other methods will ask for the same features
-        scores = classifier.decision_function(X, cache=True)
-    else:
-        scores = classifier.decision_function(X)
+    # Other methods will ask for the same features of images.
+    cache: Any = {"cache": True} if isinstance(classifier, ImageClassifier) else {}
+    scores = classifier.decision_function(X, **cache)
     predictions = classifier.cut_scores(scores)
     table = measure_labels(scores, relevant, predictions)
     history = classifier.history_
+    cuts = {"zero": scores > 0, "minmax": cut_by_row(scores)}
+    by_cut = {name: hamming_loss(cut, relevant) for name, cut in cuts.items()}
     return RepeatResult(
         pml=_round_values(evaluate(scores, relevant, predictions, "pml")),
         sklearn=_round_values(evaluate(scores, relevant, predictions, "sklearn")),
-        hamming_loss=HammingByCut(
-            zero=round(hamming_loss(scores > 0, relevant), DIGITS),
-            minmax=round(hamming_loss(cut_by_row(scores), relevant), DIGITS),
-        ),
+        hamming_loss=HammingByCut(**_round_values(by_cut)),
         true_risk=TrueRisk(**_round_values(true_risks(scores, relevant))),
         risk=tuple(float(f"{value:.5g}") for value in history.risk),
         seconds=round(history.seconds, 2),
@@ -487,7 +459,7 @@ def judge_classifier(
     )
 
 
-def _round_values(metrics: dict[str, float]) -> dict[str, float]:
+def _round_values(metrics: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, DIGITS) for name, value in metrics.items()}
 
 
@@ -506,17 +478,16 @@ def risk_floor(relevant: BoolMatrix) -> float:
 
 
 def forget_peaks() -> None:
-    """Let the peaks start anew: a process may have run other tasks."""
+    """Let the peaks of memory start anew: a process may have run other tasks."""
     with suppress(OSError):
-        CLEAR.write_text("5")  # Linux: the peak becomes what is used now
+        Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak becomes what is used now
     if torch.cuda.is_initialized():
         torch.cuda.reset_peak_memory_stats()
 
 
 def read_peak() -> float | None:
     """Return the greatest memory of this process, in MiB; None where the system does not tell."""
-    try:
-        found = re.search(r"^VmHWM:\s+(\d+) kB", STATUS.read_text(), re.MULTILINE)
-    except OSError:
-        return None
-    return None if found is None else round(int(found[1]) / 1024, 1)
+    with suppress(OSError):
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        return None if found is None else round(int(found[1]) / 1024, 1)
+    return None

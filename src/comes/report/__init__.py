@@ -1,6 +1,5 @@
 """Results to tables, plots and pages; nothing is computed here that a result does not hold."""
 
-from comes.report.experiment_page import list_means, write_report
 from comes.report.model_page import KnownLabels, ReportedQuality, write_row_report
 from comes.report.picture_page import write_examples, write_predictions
 from comes.report.plots import (
@@ -16,7 +15,6 @@ from comes.report.plots import (
 __all__ = [
     "KnownLabels",
     "ReportedQuality",
-    "list_means",
     "plot_answers",
     "plot_calibration",
     "plot_class_priors",
@@ -26,6 +24,5 @@ __all__ = [
     "save_plot",
     "write_examples",
     "write_predictions",
-    "write_report",
     "write_row_report",
 ]

@@ -1,13 +1,13 @@
-"""The order of methods and data sets in tables: that of the paper."""
+"""The report on experiments: a summary, tables, plots, Markdown, LaTeX and one page."""
 
-import itertools
 import math
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -16,13 +16,13 @@ from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from comes.errors import ComesError
-from comes.experiment.results import Result, SweepKey
+from comes.errors import ComesError, listed
+from comes.experiment.config import SweepKey
+from comes.experiment.results import Result
 from comes.files import replacing_folder
-from comes.flat_settings import from_flat
-from comes.methods import METHODS, find_method, method_of_label, table_rank
+from comes.methods import method_of_label, table_rank
 from comes.metrics import METRICS, Convention
-from comes.report.paper import Beside, beside_paper, is_papers_data, what_differs, what_was_run
+from comes.report.paper import beside_paper, describe_run, is_papers_data
 from comes.report.plots import (
     INK,
     STYLE,
@@ -34,6 +34,7 @@ from comes.report.plots import (
 )
 from comes.significance import (
     LEVEL,
+    MIN_REPEATS,
     PairedTest,
     Ranks,
     compare_paired,
@@ -43,74 +44,50 @@ from comes.significance import (
 )
 
 # Data sets that are not here come after, by name.
-DATA_ORDER = (
-    "mirflickr",
-    "music_emotion",
-    "music_style",
-    "yeastbp",
-    "yeastcc",
-    "yeastmf",
+DATA_ORDER = ("mirflickr", "music_emotion", "music_style", "yeastbp", "yeastcc", "yeastmf")
+DIGITS = 6  # of a stored metric: what differs by less is equal
+# What a summary, and a report on an experiment that varies something, shows.
+MAIN_METRICS = ("average_precision", "ranking_loss", "hamming_loss")
+SYNTHETIC_METRIC = "mean_average_precision"  # what the paper shows of synthetic labels
+CONVENTIONS: tuple[Convention, ...] = ("pml", "sklearn")
+LABEL_METRIC = "average_precision"  # of labels, on the page; the file has all
+MOST_LABELS = 100  # on the page
+SMALLEST_P = 1e-6  # that tables show
+MARKS = (
+    "Mean ± standard deviation over repeats. Bold: best. •: the best is significantly better "
+    "(paired t-test, 0.05; it needs five repeats at least)."
 )
+MORE_MARKS = (
+    " †: also by the test corrected for shared training rows (Nadeau and Bengio). ‡: also with "
+    "Holm's method over all methods."
+)
+LOW_COVERAGE = (
+    "Coverage can be below 0: a row without a relevant label has depth 0, one less than the first "
+    "place, which counts 0."
+)
+NO_RANKS = "Mean ranks need two methods, and two data sets that every method has a result for."
+AXIS: dict[SweepKey, str] = {
+    "prior_noise": "σ of the noise on class priors",
+    "flood": "β / floor of the risk",
+    "train_rows": "rows trained on",
+}
+REPORT_FILES = ("index.html", "report.md", "tables.tex", "metrics.csv", "labels.csv", "plots")
 
 
 def order_results(results: Iterable[Result]) -> list[Result]:
     """Return results by experiment, data set, method and value of a sweep, in the paper's order."""
-    return sorted(
-        results,
-        key=lambda result: (
-            result.names.experiment,
-            _rank_data(result.names.data),
-            table_rank(result.names.method),
-            result.at or 0,
-        ),
-    )
 
+    def place(result: Result) -> tuple[Any, ...]:
+        data = result.names.data
+        known = [k for k, name in enumerate(DATA_ORDER) if data.lower().startswith(name)]
+        rank = known[0] if known else len(DATA_ORDER)
+        return result.names.experiment, rank, data, table_rank(result.names.method), result.at or 0
 
-def _rank_data(data: str) -> tuple[int, str]:
-    """Return where a data set stands in a table."""
-    known = [place for place, name in enumerate(DATA_ORDER) if data.lower().startswith(name)]
-    return (known[0] if known else len(DATA_ORDER), data)
-
-
-DIGITS = 6  # of a stored metric: what differs by less is equal
+    return sorted(results, key=place)
 
 
 def list_means(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Return the means over repeats, a row for each result, in the order of the paper's tables.
-
-    Parameters
-    ----------
-    results : list of Result
-
-    Returns
-    -------
-    rows : list of dict
-        Data set, method, the value of a sweep, and every metric that any of the results has; NaN
-        where a result lacks it.
-
-    Examples
-    --------
-    >>> from comes.experiment.results import (
-    ...     DataSpec, Degenerate, HammingByCut, Names, RepeatResult, Size, TaskSpec
-    ... )
-    >>> cuts, metrics = HammingByCut(zero=0.2, minmax=0.3), {"coverage": 0.4}
-    >>> repeat = RepeatResult(pml=metrics, sklearn=metrics, hamming_loss=cuts, risk=(1.0,))
-    >>> def make(method):
-    ...     return Result(
-    ...         names=Names("smoke", "scenes", method),
-    ...         spec=TaskSpec(data=DataSpec(name="scenes"), method=method, label_seeds=1),
-    ...         size=Size(n=2000, d=256, q=10),
-    ...         degenerate=Degenerate(rows_without_relevant=0, rows_all_relevant=0),
-    ...         repeats=(repeat,),
-    ...         seconds=1.5,
-    ...         versions={},
-    ...         device="cpu",
-    ...     )
-    >>> for row in list_means([make("comes-hl"), make("bce")]):
-    ...     print(row)
-    {'data': 'scenes', 'method': 'bce', 'coverage': 0.4}
-    {'data': 'scenes', 'method': 'comes-hl', 'coverage': 0.4}
-    """
+    """Return the means over repeats, a row for each result; NaN where one lacks a metric."""
     rows = []
     metrics = list(dict.fromkeys(metric for result in results for metric in result.means()))
     for result in order_results(results):
@@ -121,13 +98,56 @@ def list_means(results: Sequence[Result]) -> list[dict[str, Any]]:
     return rows
 
 
+def show_number(value: float) -> str:
+    """Return a mean as tables show it; a dash where there is none."""
+    return "–" if math.isnan(value) else f"{value:.3f}"
+
+
+def show_seconds(value: float) -> str:
+    """Return seconds with three digits that count."""
+    return "–" if math.isnan(value) else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def show_p(value: float) -> str:
+    """Return a p value as tables show it, never as 0; a dash where there is none."""
+    if math.isnan(value):
+        return "–"
+    return "< 1e-06" if value < SMALLEST_P else f"{value:.3g}"
+
+
+def title_of(metric: str) -> str:
+    """Return the name of a metric, with an arrow that says whether higher is better."""
+    return f"{METRICS[metric].title} {'↑' if METRICS[metric].higher_is_better else '↓'}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text, for the page and for Markdown."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    n_names: int = 1  # columns that name a row
+    bold: Collection[tuple[int, int]] = ()  # row and column of cells
+    foot: Sequence[Sequence[str]] = ()
+
+    def to_markdown(self) -> str:
+        """Return the table as Markdown."""
+        rows = [self.head, ["---"] * len(self.head)]
+        for place, row in enumerate([*self.rows, *self.foot]):
+            bold = ("**" * ((place, k) in self.bold) for k in range(len(row)))
+            rows.append([f"{mark}{cell}{mark}" for mark, cell in zip(bold, row, strict=True)])
+        cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows)
+        return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
 @dataclass(frozen=True)
 class Entry:
     """One number of a table: its spread over repeats, and its test against the best."""
 
     mean: float
     std: float  # over repeats; 0 with one
-    is_best: bool
+    is_best: bool  # as tables show it
     against_best: PairedTest | None = None  # the best minus this; None for the best
     p_holm: float = math.nan  # of the corrected test, over all methods of the data set
 
@@ -137,20 +157,19 @@ class Entry:
         return f"{self.mean:.3f} ± {self.std:.3f}"
 
     @property
-    def is_worse(self) -> bool:
-        """Whether the best is significantly better, by the paper's test."""
-        return self.against_best is not None and self.against_best.p < LEVEL
-
-    @property
-    def is_surely_worse(self) -> bool:
-        """The same by the corrected test and Holm's method."""
-        return self.against_best is not None and self.p_holm < LEVEL
+    def marks(self) -> str:
+        """By which tests the best is significantly better; each is stricter than the one before."""
+        if self.against_best is None:
+            return ""
+        p = {"•": self.against_best.p, "†": self.against_best.p_corrected, "‡": self.p_holm}
+        return "".join(mark for mark, value in p.items() if value < LEVEL)
 
 
 @dataclass(frozen=True)
 class MetricTable:
     """A metric of every method on every data set of one experiment."""
 
+    experiment: str
     metric: str
     convention: Convention
     methods: list[str]
@@ -163,14 +182,45 @@ class MetricTable:
         """Name of the metric, with an arrow that says whether higher is better."""
         return title_of(self.metric)
 
+    @property
+    def note(self) -> str:
+        """What must be known to read the numbers."""
+        return LOW_COVERAGE if (self.metric, self.convention) == ("coverage", "pml") else ""
+
     def row(self, method: str) -> list[Entry | None]:
         """Return what a method has on each data set."""
         return [self.entries.get((method, data)) for data in self.data]
 
+    def wins(self, method: str) -> int:
+        """Return on how many data sets a method is best, ties included."""
+        return sum(entry is not None and entry.is_best for entry in self.row(method))
 
-def title_of(metric: str) -> str:
-    """Return the name of a metric, with an arrow that says whether higher is better."""
-    return f"{METRICS[metric].title} {'↑' if METRICS[metric].higher_is_better else '↓'}"
+    def shown(self) -> Table:
+        """Return the table of the page: best in bold, every mark, and mean ranks."""
+        rows, bold = [], set()
+        for k, method in enumerate(self.methods):
+            rows.append([method])
+            for place, entry in enumerate(self.row(method), start=1):
+                rows[-1].append("–" if entry is None else f"{entry.text} {entry.marks}".strip())
+                if entry is not None and entry.is_best:
+                    bold.add((k, place))
+            if self.ranks is not None:
+                rows[-1].append(f"{self.ranks.rank_of(method):.2f}")
+        head = ["method", *self.data, *(["mean rank"] if self.ranks else [])]
+        return Table(self.title, head, rows, bold=bold)
+
+    def tests(self) -> Table:
+        """Return the tests of every method against the best of its data set."""
+        rows = []
+        for data in self.data:
+            for method in self.methods:
+                entry = self.entries.get((method, data))
+                if entry is not None and entry.against_best is not None:
+                    test = entry.against_best
+                    p = map(show_p, (test.p, test.p_corrected, entry.p_holm))
+                    rows.append([data, method, f"{test.difference:+.4f}", *p])
+        head = ["data", "method", "best minus method", "p", "p corrected", "with Holm"]
+        return Table(f"{self.title}: every method against the best of its data set", head, rows, 2)
 
 
 def metric_table(
@@ -180,7 +230,6 @@ def metric_table(
     results = order_results(results)
     methods = sorted({result.names.method for result in results}, key=table_rank)
     data = list(dict.fromkeys(result.names.data for result in results))
-    higher = METRICS[metric].higher_is_better
     entries: dict[tuple[str, str], Entry] = {}
     for name in data:
         here = [result for result in results if result.names.data == name]
@@ -188,8 +237,10 @@ def metric_table(
             if entry is not None:
                 entries[result.names.method, name] = entry
     means = [[entries[m, d].mean if (m, d) in entries else math.nan for d in data] for m in methods]
+    higher = METRICS[metric].higher_is_better
     ranks = rank_methods(methods, np.array(means), higher_is_better=higher)
-    return MetricTable(metric, convention, methods, data, entries, ranks)
+    experiment = results[0].names.experiment
+    return MetricTable(experiment, metric, convention, methods, data, entries, ranks)
 
 
 def _make_entries(
@@ -207,14 +258,14 @@ def _make_entries(
         else PairedTest(float(means[best] - own.mean()), math.nan, math.nan)
         for result, own in zip(results, values, strict=True)
     ]
-    is_best = means == means[best]
-    adjusted = holm([math.nan if is_best[k] else t.p_corrected for k, t in enumerate(tests)])
+    is_first = means == means[best]
+    adjusted = holm([math.nan if is_first[k] else t.p_corrected for k, t in enumerate(tests)])
     return [
         Entry(
             mean=float(mean),
             std=standard_deviation(own),
-            is_best=bool(is_best[k]),
-            against_best=None if is_best[k] else tests[k],
+            is_best=show_number(mean) == show_number(means[best]),
+            against_best=None if is_first[k] else tests[k],
             p_holm=float(adjusted[k]),
         )
         if math.isfinite(mean)
@@ -225,59 +276,53 @@ def _make_entries(
 
 def to_markdown(table: MetricTable) -> str:
     """Return the table: best in bold, • where the best is significantly better."""
-    lines = [
-        f"| {table.title} | {' | '.join(map(escape_markdown, table.data))} |",
-        f"| --- |{' --- |' * len(table.data)}",
-    ]
-    lines += [
-        f"| {escape_markdown(method)} | {' | '.join(map(_show_in_markdown, table.row(method)))} |"
-        for method in table.methods
-    ]
-    return "\n".join(lines)
 
+    def show(entry: Entry | None) -> str:
+        if entry is None:
+            return "–"
+        text = f"**{entry.text}**" if entry.is_best else entry.text
+        return f"{text} •" if "•" in entry.marks else text
 
-def _show_in_markdown(entry: Entry | None) -> str:
-    if entry is None:
-        return "–"
-    text = f"**{entry.text}**" if entry.is_best else entry.text
-    return text + (" •" if entry.is_worse else "")
+    rows = [[method, *map(show, table.row(method))] for method in table.methods]
+    return Table(table.title, [table.title, *table.data], rows).to_markdown()
 
 
 def sweep_to_markdown(results: Sequence[Result], metric: str) -> str:
     """Return the means of a metric: methods on data sets down, the values of a sweep across."""
     results = order_results(results)
     values = sorted({float(result.at or 0) for result in results})
-    lines = [
-        f"| {title_of(metric)} | {' | '.join(f'{value:g}' for value in values)} |",
-        f"| --- |{' --- |' * len(values)}",
-    ]
+    rows = []
     for data, method in dict.fromkeys((r.names.data, r.names.method) for r in results):
         own = [r for r in results if (r.names.data, r.names.method) == (data, method)]
         means = {r.at: float(r.values(metric).mean()) for r in own}
         shown = (show_number(means.get(value, math.nan)) for value in values)
-        name = f"{escape_markdown(method)} on {escape_markdown(data)}"
-        lines.append(f"| {name} | {' | '.join(shown)} |")
-    return "\n".join(lines)
-
-
-def show_number(value: float) -> str:
-    """Return a mean as tables show it; a dash where there is none."""
-    return "–" if math.isnan(value) else f"{value:.3f}"
+        rows.append([f"{method} on {data}", *shown])
+    head = [title_of(metric), *(f"{value:g}" for value in values)]
+    return Table(title_of(metric), head, rows).to_markdown()
 
 
 def to_latex(table: MetricTable) -> str:
-    r"""Return the table as the paper sets it; needs the package booktabs."""
+    r"""Return the table as the paper sets it, with a caption; needs the package booktabs."""
     metric = METRICS[table.metric]
     way = "$\\uparrow$" if metric.higher_is_better else "$\\downarrow$"
     # mAP keeps its letters.
     title = " ".join(word.title() if word.islower() else word for word in metric.title.split())
-    head = " & ".join(f"\\multicolumn{{1}}{{c}}{{{_escape_latex(name)}}}" for name in table.data)
+    label = "".join(c if c.isalnum() else "-" for c in f"{table.experiment}-{table.metric}")
+    note = f" {table.note}" if table.note else ""
     lines = [
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{title} ({way}) in the experiment {_escape_latex(table.experiment)}: mean "
+        "$\\pm$ standard deviation over repeats. Bold: best. $\\bullet$: the best is significantly "
+        f"better by the paired $t$-test at {LEVEL}; $\\dagger$: also by the test corrected for "
+        "shared training rows (Nadeau and Bengio); $\\ddagger$: also with Holm's method over the "
+        f"methods.{note}}}",
+        f"\\label{{tab:{label}}}",
         f"\\begin{{tabular}}{{l{'l' * len(table.data)}}}",
         "\\toprule",
         f"\\multicolumn{{{len(table.data) + 1}}}{{c}}{{\\textbf{{{title} {way}}}}} \\\\",
         "\\midrule",
-        f"Approach & {head} \\\\",
+        f"Approach & {' & '.join(map(_head_in_latex, table.data))} \\\\",
     ]
     group = None
     for method in table.methods:
@@ -287,9 +332,16 @@ def to_latex(table: MetricTable) -> str:
             lines.append("\\midrule")
             group = is_ours
         row = " & ".join(map(_show_in_latex, table.row(method)))
-        label = method if named is None else named.title + method.removeprefix(named.name)
-        lines.append(f"{_escape_latex(label)} & {row} \\\\")
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
+        name = method if named is None else named.title + method.removeprefix(named.name)
+        lines.append(f"{_escape_latex(name)} & {row} \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", "\\end{table}"])
+
+
+def _head_in_latex(name: str) -> str:
+    """Return the name of a data set over its column, a line for each part of it."""
+    parts = [_escape_latex(part) for part in name.split(", ")]
+    text = parts[0] if len(parts) == 1 else "\\shortstack{" + "\\\\".join(parts) + "}"
+    return f"\\multicolumn{{1}}{{c}}{{{text}}}"
 
 
 def _show_in_latex(entry: Entry | None) -> str:
@@ -297,12 +349,8 @@ def _show_in_latex(entry: Entry | None) -> str:
         return "--"
     text = f"{entry.mean:.3f} $\\pm$ {entry.std:.3f}"
     text = f"\\textbf{{{text}}}" if entry.is_best else text
-    return text + ("$\\bullet$" if entry.is_worse else "")
-
-
-def escape_markdown(text: str) -> str:
-    """Return text that does not end a cell of Markdown."""
-    return text.replace("|", "\\|").replace("\n", " ")
+    names = {"•": "\\bullet", "†": "\\dagger", "‡": "\\ddagger"}
+    return text + (f"$^{{{' '.join(names[mark] for mark in entry.marks)}}}$" if entry.marks else "")
 
 
 def _escape_latex(text: str) -> str:
@@ -312,104 +360,36 @@ def _escape_latex(text: str) -> str:
     return "".join(special.get(character, character) for character in text)
 
 
-LABEL_METRIC = "average_precision"  # of labels, on the page; the file has all
-MOST_LABELS = 100  # on the page
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a method cost on a data set; None where a result does not say."""
-
-    data: str
-    method: str
-    at: float | None  # the value of what an experiment varies
-    epochs: float  # mean over repeats
-    seconds_per_training: float | None
-    seconds: float  # of all repeats, with reading, choosing and testing
-    memory: float | None  # MiB, the most that the process needed
-    device_memory: float | None
-    device: str
-
-    @property
-    def cells(self) -> list[str]:
-        """The numbers, as tables show them."""
-        each = self.seconds_per_training
-        return [
-            f"{self.epochs:.0f}",
-            "–" if each is None else show_seconds(each),
-            show_seconds(self.seconds),
-            *("–" if m is None else f"{m:.0f}" for m in (self.memory, self.device_memory)),
-            "GPU" if self.device.startswith("cuda") else self.device.upper(),
-        ]
-
-
-COST_TITLES = (
-    "epochs",
-    "seconds per training",
-    "seconds in all",
-    "peak memory (MiB)",
-    "on the GPU (MiB)",
-    "device",
-)
-
-
-def list_costs(results: Sequence[Result]) -> list[Cost]:
-    """Return what every result cost."""
-    return [
-        Cost(
-            result.names.data,
-            result.names.method,
-            result.at,
-            float(np.mean([len(repeat.risk) for repeat in result.repeats])),
-            _mean_seconds(result),
-            result.seconds,
-            result.peak_memory,
-            result.peak_device_memory,
-            result.device,
+def cost_table(results: Sequence[Result]) -> Table:
+    """Return what every result cost; a dash where it does not say."""
+    rows = []
+    for result in results:
+        at = "" if result.at is None else f", {result.at:g}"
+        seconds = [math.nan if r.seconds is None else r.seconds for r in result.repeats]
+        memory = (result.peak_memory, result.peak_device_memory)
+        rows.append(
+            [
+                f"{result.names.data}{at}",
+                result.names.method,
+                f"{np.mean([len(repeat.risk) for repeat in result.repeats]):.0f}",
+                show_seconds(float(np.mean(seconds))),
+                show_seconds(result.seconds),
+                *("–" if m is None else f"{m:.0f}" for m in memory),
+                _device(result),
+            ]
         )
-        for result in results
-    ]
+    title = "Trainings that were run as one share their time; an early result says no memory"
+    head = ["data", "method", "epochs", "seconds per training", "seconds in all"]
+    head += ["peak memory (MiB)", "on the GPU (MiB)", "device"]
+    return Table(title, head, rows, 2)
 
 
-def _mean_seconds(result: Result) -> float | None:
-    """Return the seconds of a training, None if a repeat does not say."""
-    seconds = [repeat.seconds for repeat in result.repeats if repeat.seconds is not None]
-    return float(np.mean(seconds)) if len(seconds) == len(result.repeats) else None
+def _device(result: Result) -> str:
+    return "GPU" if result.device.startswith("cuda") else result.device.upper()
 
 
-def show_seconds(value: float) -> str:
-    """Return seconds with three digits that count."""
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
-
-
-def costs_to_markdown(costs: Sequence[Cost]) -> str:
-    """Return a row for every result."""
-    lines = [f"| data | method | {' | '.join(COST_TITLES)} |"]
-    lines.append(f"| --- | --- |{' --- |' * len(COST_TITLES)}")
-    for cost in costs:
-        at = "" if cost.at is None else f", {cost.at:g}"
-        names = f"{escape_markdown(cost.data)}{at} | {escape_markdown(cost.method)}"
-        lines.append(f"| {names} | {' | '.join(cost.cells)} |")
-    return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class LabelTable:
-    """The mean average precision over rows of each label, by method, on one data set."""
-
-    data: str
-    methods: list[str]
-    rows: list[tuple[str, list[float]]]  # a label with its numbers, the hardest first
-
-    @property
-    def shown(self) -> list[tuple[str, list[float]]]:
-        """The rows that a page shows."""
-        return self.rows[:MOST_LABELS]
-
-
-def make_label_tables(results: Sequence[Result]) -> list[LabelTable]:
-    """Return a table for every data set whose results have metrics of labels."""
-    tables = []
+def label_tables(results: Sequence[Result]) -> Iterator[Table]:
+    """Yield a table of every data set whose results have metrics of labels, the hardest first."""
     for data in dict.fromkeys(result.names.data for result in results):
         own = [r for r in results if r.names.data == data]
         found = {result.names.method: result.label_means(LABEL_METRIC) for result in own}
@@ -419,13 +399,141 @@ def make_label_tables(results: Sequence[Result]) -> list[LabelTable]:
             continue
         numbers = np.array(list(means.values()))  # (methods, labels)
         best = np.where(np.isfinite(numbers), numbers, -np.inf).max(axis=0)
-        order = np.argsort(best, kind="stable")
-        rows = [(names[label], numbers[:, label].tolist()) for label in order]
-        tables.append(LabelTable(data, list(means), rows))
-    return tables
+        order = np.argsort(best, kind="stable")[:MOST_LABELS]
+        rows = [[names[k], *map(show_number, numbers[:, k].tolist())] for k in order]
+        more = len(names) > len(rows)
+        some = f": {len(rows)} of {len(names)}, labels.csv has all" if more else ""
+        title = f"{data}: average precision over rows, mean over repeats, the hardest label first"
+        yield Table(title + some, ["label", *means], rows)
 
 
-def list_label_numbers(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
+def summarise(results: Sequence[Result]) -> tuple[Table, list[str]]:
+    """Return the methods of an experiment, the best first, and what can be concluded."""
+    sweep, is_synthetic = results[0].names.sweep, results[0].spec.folds is None
+    metrics = (SYNTHETIC_METRIC, *MAIN_METRICS[:2]) if is_synthetic else MAIN_METRICS
+    if sweep is not None:  # a data set at a value is a case
+        results = [
+            replace(r, names=replace(r.names, data=f"{r.names.data}, {r.at:g}", sweep=None))
+            for r in results
+        ]
+    tables = [metric_table(results, metric) for metric in metrics]
+    first = tables[0]
+    if first.ranks is not None:
+        methods = first.ranks.methods
+    else:  # the worst metric of one that has none
+        means = {m: [e.mean for e in first.row(m) if e] or [-1.0] for m in first.methods}
+        methods = sorted(first.methods, key=lambda method: -np.mean(means[method]))
+    columns = [column for table in tables for column in _summary_columns(table, methods)]
+    columns += _cost_columns(results, methods)
+    rows = [[m, *(cells[k] for _, cells, _, _ in columns)] for k, m in enumerate(methods)]
+    foot = [
+        [name, *(ends[k] for _, _, _, ends in columns)]
+        for k, name in enumerate(("critical difference", "p (Friedman)"))
+        if sweep is None and any(table.ranks for table in tables)
+    ]
+    bold = {
+        (row, place)
+        for place, (_, _, is_best, _) in enumerate(columns, start=1)
+        for row in range(len(methods))
+        if is_best[row]
+    }
+    head = ["method", *(title for title, _, _, _ in columns)]
+    table = Table("The methods, the best first", head, rows, bold=bold, foot=foot)
+    return table, _conclude(tables, results, sweep)
+
+
+Column = tuple[str, list[str], list[bool], tuple[str, str]]  # title, cells, bold or not, foot
+
+
+def _summary_columns(table: MetricTable, methods: Sequence[str]) -> Iterator[Column]:
+    """Yield mean ranks and wins; on one data set the metric itself."""
+    ranks, n_data, title = table.ranks, len(table.data), METRICS[table.metric].title
+    if ranks is not None:
+        cells = [f"{ranks.rank_of(method):.2f}" for method in methods]
+        foot = f"{ranks.critical_difference:.2f}", show_p(ranks.friedman_p)
+        is_best = [cell == min(cells, key=float) for cell in cells]
+        yield f"mean rank by {title}", cells, is_best, foot
+    elif n_data == 1:
+        entries = [table.row(method)[0] for method in methods]
+        cells = ["–" if e is None else e.text for e in entries]
+        yield table.title, cells, [e is not None and e.is_best for e in entries], ("", "")
+    if n_data > 1:
+        cells = [f"{table.wins(method)} of {n_data}" for method in methods]
+        yield f"best by {title}", cells, [False] * len(cells), ("", "")
+
+
+def _cost_columns(results: Sequence[Result], methods: Sequence[str]) -> Iterator[Column]:
+    """Yield the seconds of all repeats on the data sets that every method has."""
+    seconds: dict[str, dict[str, float]] = {}
+    for result in results:
+        seconds.setdefault(result.names.data, {})[result.names.method] = result.seconds
+    shared = [of_data for of_data in seconds.values() if len(of_data) == len(methods)]
+    total = np.array([sum(d[m] for d in shared) if shared else math.nan for m in methods])
+    times = [show_number(value) for value in total / total.min()]
+    none = [False] * len(methods)
+    yield "seconds", [show_seconds(value) for value in total], none, ("", "")
+    yield "times the fastest", [t if t == "–" else f"{float(t):.1f}" for t in times], none, ("", "")
+
+
+def _conclude(
+    tables: Sequence[MetricTable], results: Sequence[Result], sweep: str | None
+) -> list[str]:
+    """Return in sentences what the tests of a summary say, and what they cannot say."""
+    n_repeats = min(len(result.repeats) for result in results)
+    data = {result.names.data for result in results}
+    sources = {result.spec.data.name for result in results}
+    devices = sorted({_device(result) for result in results})
+    said = {
+        "There is one method, and nothing to compare it with.": len(tables[0].methods) == 1,
+        f"A case is a data set at a value of {sweep}. Cases share their rows, so that no test "
+        "over them is made.": sweep is not None,
+        f"{n_repeats} repeats are too few for a test on a single data set, which needs five: "
+        "differences in a column may be chance.": n_repeats < MIN_REPEATS,
+        "Label seeds share their rows: they show what other candidates and initial weights "
+        "change, and not what other data would.": results[0].spec.label_seeds is not None,
+        f"{len(data)} data sets come from {len(sources)}: tests over data sets take all as "
+        "independent, and are too sure.": sweep is None and len(sources) < len(data),
+        f"Seconds are of different devices, {' and '.join(devices)}: do not compare them.": len(
+            devices
+        )
+        > 1,
+    }
+    tested = tables if sweep is None and len(tables[0].methods) > 1 else []
+    return [*map(_conclude_metric, tested), *(text for text, holds in said.items() if holds)]
+
+
+def _conclude_metric(table: MetricTable) -> str:
+    """Return which methods the best one can be told from."""
+    by, ranks = f"By {METRICS[table.metric].title}", table.ranks
+    entries = {} if ranks else {m: table.row(m)[0] for m in table.methods}
+    found = {method: entry for method, entry in entries.items() if entry is not None}
+    if ranks is not None:
+        best, least, gap = ranks.methods[0], ranks.mean_rank[0], ranks.critical_difference
+        p = show_p(ranks.friedman_p)
+        text = f"{by}, {best} has the best mean rank: {least:.2f} over {ranks.n_data} data sets."
+        if ranks.friedman_p >= LEVEL:
+            return f"{text} The order may be chance (Friedman's test, p {p})."
+        others = dict(zip(ranks.methods[1:], ranks.mean_rank[1:], strict=True))
+        is_apart = {method: rank - least > gap for method, rank in others.items()}
+        test = f"Nemenyi's test, for which mean ranks must differ by {gap:.2f},"
+    elif len(table.data) > 1 or not found:
+        return f"{by}: {NO_RANKS}"
+    else:
+        text = f"{by}, the best on {table.data[0]}: "
+        text += f"{', '.join(method for method, entry in found.items() if entry.is_best)}."
+        is_apart = {m: "‡" in e.marks for m, e in found.items() if not e.is_best}
+        if all(math.isnan(found[method].p_holm) for method in is_apart):
+            return text
+        test = "The corrected test with Holm's method"
+    apart = [method for method, is_far in is_apart.items() if is_far]
+    close = [method for method, is_far in is_apart.items() if not is_far]
+    if not apart:
+        return f"{text} {test} tells it from no other."
+    rest = f", and not from {listed(close, 4)}" if close else ""
+    return f"{text} {test} tells it from {listed(apart, 4)}{rest}."
+
+
+def label_numbers(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
     """Yield a row for every metric of every label of every repeat."""
     for result in results:
         names = result.names
@@ -437,29 +545,36 @@ def list_label_numbers(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
                     yield where | {"repeat": k, "label": label, "metric": metric, "value": value}
 
 
-# What the paper shows of synthetic labels.
-SYNTHETIC_METRIC = "mean_average_precision"
-# What is shown of an experiment that varies something.
-SWEEP_METRICS = ("average_precision", "ranking_loss", "hamming_loss")
+def metric_numbers(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
+    """Yield a row for every number of every repeat; a missing metric is NaN."""
+    for result in results:
+        where: dict[str, Any] = asdict(result.names) | {"at": result.at}
+        values: dict[tuple[str, str], Any] = {
+            (way, metric): result.values(metric, way) for metric in METRICS for way in CONVENTIONS
+        }
+        for k, repeat in enumerate(result.repeats):
+            found = {place: float(of_repeats[k]) for place, of_repeats in values.items()}
+            found["zero", "hamming_loss"] = repeat.hamming_loss.zero
+            found["minmax", "hamming_loss"] = repeat.hamming_loss.minmax
+            for (way, metric), value in found.items():
+                yield where | {"repeat": k, "convention": way, "metric": metric, "value": value}
 
 
 @dataclass(frozen=True)
 class Part:
-    """What the report says of one experiment."""
+    """What the report says of one experiment, or of what one varies."""
 
     results: Sequence[Result]
-    tables: Sequence[MetricTable]  # none where something is varied
-    other_tables: Sequence[MetricTable]  # in the other convention
-    beside: Sequence[Beside]
-    differs: Sequence[str]  # from the paper, of the data that it has
-    was_run: Sequence[str]  # how other data was run
-    costs: Sequence[Cost]
-    label_tables: Sequence[LabelTable]
 
     @property
     def name(self) -> str:
         """Name of the experiment."""
         return self.results[0].names.experiment
+
+    @property
+    def sweep(self) -> SweepKey | None:
+        """What the experiment varies."""
+        return self.results[0].names.sweep
 
     @property
     def slug(self) -> str:
@@ -468,15 +583,31 @@ class Part:
         slug = "".join(c if c.isalnum() or c in "-_" else "-" for c in text)
         return slug if slug == text else f"{slug}-{zlib.crc32(text.encode()):08x}"
 
-    @property
-    def sweep(self) -> SweepKey | None:
-        """What the experiment varies."""
-        return self.results[0].names.sweep
+    @cached_property
+    def summary(self) -> tuple[Table, list[str]]:
+        """The methods, the best first, and what can be concluded."""
+        return summarise(self.results)
+
+    @cached_property
+    def tables(self) -> list[MetricTable]:
+        """A table of every metric, none where something varies."""
+        return self._make_tables("pml")
+
+    @cached_property
+    def other_tables(self) -> list[MetricTable]:
+        """The same in the other convention."""
+        return self._make_tables("sklearn")
+
+    def _make_tables(self, convention: Convention) -> list[MetricTable]:
+        is_synthetic = self.results[0].spec.folds is None
+        metrics = [] if self.sweep else METRICS
+        order = sorted(metrics, key=lambda name: not (is_synthetic and name == SYNTHETIC_METRIC))
+        return [metric_table(self.results, metric, convention) for metric in order]
 
     @property
-    def data(self) -> list[Result]:
-        """One result of every data set, for the counts of its rows."""
-        return list({result.names.data: result for result in self.results}.values())
+    def label_tables(self) -> list[Table]:
+        """A table of labels for every data set."""
+        return [] if self.sweep else list(label_tables(self.results))
 
     @property
     def facts(self) -> dict[str, str]:
@@ -495,151 +626,105 @@ class Part:
             "software": f"comes {first.versions['comes']}, {', '.join(software)}",
         }
 
+    @property
+    def data(self) -> Table:
+        """The data sets, and the rows that conventions of metrics treat differently."""
+        rows = []
+        for result in {result.names.data: result for result in self.results}.values():
+            size, degenerate = result.size, result.degenerate
+            counts = (size.n, size.d or "images", size.q)
+            empty = (degenerate.rows_without_relevant, degenerate.rows_all_relevant)
+            rows.append([result.names.data, *map(str, (*counts, *empty))])
+        head = ["data", "rows", "features", "labels", "rows without a relevant label"]
+        title = "Data, and the rows that conventions of metrics treat differently"
+        return Table(title, [*head, "all relevant"], rows)
+
+    @property
+    def values(self) -> Table:
+        """The means at every value of what varies."""
+        rows = [
+            [r.names.data, r.names.method, f"{r.at:g}"]
+            + [show_number(float(r.values(metric).mean())) for metric in MAIN_METRICS]
+            for r in self.results
+        ]
+        head = ["data", "method", str(self.sweep), *map(title_of, MAIN_METRICS)]
+        return Table("Means over repeats", head, rows, 2)
+
+    @property
+    def beside(self) -> Table | None:
+        """Our numbers beside the paper's, where it has the same."""
+        rows = [] if self.sweep else beside_paper(self.results)
+        head = ["data", "method", "metric", "here", "paper", "here minus paper"]
+        return Table("Results here and in the paper", head, rows, 3) if rows else None
+
+    @property
+    def said(self) -> dict[str, list[str]]:
+        """How data was run: of the paper's what differs from it, and of the others all."""
+        papers = [result for result in self.results if is_papers_data(result)]
+        others = [result for result in self.results if not is_papers_data(result)]
+        return {
+            title: describe_run(own, is_papers=own is papers)
+            for title, own in (("What differs from the paper", papers), ("How it was run", others))
+            if own
+        }
+
+    def to_markdown(self) -> str:
+        """Return all of it as Markdown."""
+        summary, sentences = self.summary
+        lines = [f"## {self.name}", "; ".join(f"{k}: {v}" for k, v in self.facts.items()) + "."]
+        lines += ["### Summary", summary.to_markdown(), "\n".join(f"- {s}" for s in sentences)]
+        lines.append(self.data.to_markdown())
+        if self.sweep:
+            lines.append(f"Varied: {self.sweep}.")
+            lines += [sweep_to_markdown(self.results, metric) for metric in MAIN_METRICS]
+        else:
+            lines.append(f"{MARKS} {LOW_COVERAGE}")
+            lines += [to_markdown(table) for table in self.tables]
+            lines += self._ranks_to_markdown()
+            tests = [
+                [METRICS[table.metric].title, *row]
+                for table in self.tables
+                for row in table.tests().rows
+            ]
+            head = ["metric", "data", "method", "best minus method", "p", "p corrected"]
+            table = Table("", [*head, "with Holm"], tests)
+            lines += ["### Tests against the best", table.to_markdown()]
+        if self.beside:
+            lines += ["### Beside the paper", self.beside.to_markdown()]
+        lines += ["### Cost", cost_table(self.results).to_markdown()]
+        for title, said in self.said.items():
+            lines += [f"### {title}", "\n".join(f"- {line}" for line in said)]
+        return "\n\n".join(lines)
+
+    def _ranks_to_markdown(self) -> list[str]:
+        """Return the mean ranks by every metric; a dash for one that has none."""
+        ranks = [table.ranks for table in self.tables]
+        if not any(ranks):
+            return [NO_RANKS]
+        rows = [
+            [method, *("–" if r is None else f"{r.rank_of(method):.2f}" for r in ranks)]
+            for method in self.tables[0].methods
+        ]
+        rows.append(["p (Friedman)", *("–" if r is None else show_p(r.friedman_p) for r in ranks)])
+        gaps = ("–" if r is None else f"{r.critical_difference:.2f}" for r in ranks)
+        rows.append(["critical difference", *gaps])
+        head = ["mean rank", *(table.title for table in self.tables)]
+        return ["### Mean ranks", Table("", head, rows).to_markdown()]
+
 
 def make_parts(results: Sequence[Result]) -> list[Part]:
     """Return a part for every experiment, and for everything that one varies."""
     by_part: dict[tuple[str, str | None], list[Result]] = {}
     for result in results:
         by_part.setdefault((result.names.experiment, result.names.sweep), []).append(result)
-    return [_make_part(own) for own in by_part.values()]
-
-
-def _make_part(results: Sequence[Result]) -> Part:
-    papers = [result for result in results if is_papers_data(result)]
-    others = [result for result in results if not is_papers_data(result)]
-    is_sweep = results[0].names.sweep is not None
-    metrics = [] if is_sweep else _order_metrics(results)
-    return Part(
-        results,
-        tables=[metric_table(results, metric) for metric in metrics],
-        other_tables=[metric_table(results, metric, "sklearn") for metric in metrics],
-        beside=[] if is_sweep else beside_paper(results),
-        differs=what_differs(papers) if papers else [],
-        was_run=what_was_run(others) if others else [],
-        costs=list_costs(results),
-        label_tables=[] if is_sweep else make_label_tables(results),
-    )
-
-
-def _order_metrics(results: Sequence[Result]) -> list[str]:
-    """Return all metrics; for synthetic labels that of the paper comes first."""
-    is_synthetic = results[0].spec.folds is None
-    return sorted(METRICS, key=lambda name: not (is_synthetic and name == SYNTHETIC_METRIC))
-
-
-MARKS = (
-    "Mean ± standard deviation over repeats. Bold: best. •: the best is significantly better "
-    "(paired t-test, 0.05; it needs five repeats at least)."
-)
-SMALLEST_P = 1e-6  # that tables show
-NO_RANKS = "Mean ranks need two methods, and two data sets that every method has a result for."
-
-
-def to_document(part: Part) -> str:
-    """Return what a report says of an experiment, as Markdown."""
-    lines = [f"## {part.name}", "; ".join(f"{k}: {v}" for k, v in part.facts.items()) + "."]
-    lines.append(_list_data(part))
-    if part.sweep:
-        lines.append(f"Varied: {part.sweep}.")
-        lines += [sweep_to_markdown(part.results, metric) for metric in SWEEP_METRICS]
-    else:
-        lines.append(MARKS)
-        lines += [to_markdown(table) for table in part.tables]
-        lines += _list_ranks(part)
-        lines += _list_tests(part)
-    if part.beside:
-        lines += ["### Beside the paper", _list_beside(part.beside)]
-    lines += ["### Cost", costs_to_markdown(part.costs)]
-    said = {"What differs from the paper": part.differs, "How it was run": part.was_run}
-    for title, sentences in said.items():
-        if sentences:
-            lines += [f"### {title}", "\n".join(f"- {line}" for line in sentences)]
-    return "\n\n".join(lines)
-
-
-def _list_data(part: Part) -> str:
-    """Return a row for every data set."""
-    lines = ["| data | rows | features | labels | rows without a relevant label | all relevant |"]
-    lines.append("| --- | --- | --- | --- | --- | --- |")
-    for result in part.data:
-        size, degenerate = result.size, result.degenerate
-        counts = (size.n, size.d or "images", size.q)
-        rows = (degenerate.rows_without_relevant, degenerate.rows_all_relevant)
-        cells = (escape_markdown(result.names.data), *counts, *rows)
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    return "\n".join(lines)
-
-
-def _list_ranks(part: Part) -> list[str]:
-    """Return the mean ranks of every metric; a dash for one that has none."""
-    ranks = [table.ranks for table in part.tables]
-    if not any(ranks):
-        return [NO_RANKS]
-    lines = [
-        f"| mean rank | {' | '.join(table.title for table in part.tables)} |",
-        f"| --- |{' --- |' * len(part.tables)}",
-    ]
-    for method in part.tables[0].methods:
-        places = ("–" if r is None else f"{r.rank_of(method):.2f}" for r in ranks)
-        lines.append(f"| {escape_markdown(method)} | {' | '.join(places)} |")
-    chances = ("–" if r is None else show_p(r.friedman_p) for r in ranks)
-    lines.append(f"| p (Friedman) | {' | '.join(chances)} |")
-    gaps = ("–" if r is None else f"{r.critical_difference:.2f}" for r in ranks)
-    lines.append(f"| critical difference | {' | '.join(gaps)} |")
-    return ["### Mean ranks", "\n".join(lines)]
-
-
-def _list_tests(part: Part) -> list[str]:
-    """Return the tests of every method against the best."""
-    lines = ["| metric | data | method | best minus method | p | p corrected | with Holm |"]
-    lines.append("| --- | --- | --- | --- | --- | --- | --- |")
-    for table in part.tables:
-        for data in table.data:
-            for method in table.methods:
-                entry = table.entries.get((method, data))
-                if entry is None or entry.against_best is None:
-                    continue
-                test = entry.against_best
-                p = " | ".join(map(show_p, (test.p, test.p_corrected, entry.p_holm)))
-                where = " | ".join(map(escape_markdown, (data, method)))
-                title = METRICS[table.metric].title
-                lines.append(f"| {title} | {where} | {test.difference:+.3f} | {p} |")
-    return ["### Tests against the best", "\n".join(lines)]
-
-
-def _list_beside(rows: Sequence[Beside]) -> str:
-    """Return our numbers beside the paper's."""
-    lines = ["| data | method | metric | here | paper |", "| --- | --- | --- | --- | --- |"]
-    lines += [
-        f"| {escape_markdown(r.data)} | {r.method} | {r.metric} | "
-        f"{r.ours:.3f} ± {r.ours_std:.3f} | {r.paper:.3f} ± {r.paper_std:.3f} |"
-        for r in rows
-    ]
-    return "\n".join(lines)
-
-
-def show_p(value: float) -> str:
-    """Return a p value as tables show it, never as 0; a dash where there is none."""
-    if math.isnan(value):
-        return "–"
-    return "< 1e-06" if value < SMALLEST_P else f"{value:.3g}"
-
-
-AXIS: dict[SweepKey, str] = {
-    "prior_noise": "σ of the noise on class priors",
-    "flood": "β / floor of the risk",
-    "train_rows": "rows trained on",
-}
-TrueRiskName = Literal["hamming", "ranking"]
-TRUE_RISKS: tuple[TrueRiskName, ...] = ("hamming", "ranking")
+    return [Part(own) for own in by_part.values()]
 
 
 @rc_context(STYLE)
 def plot_dots(table: MetricTable, results: Sequence[Result], look: Look) -> Figure:
     """Draw every repeat of every method as a dot, a panel for each data set."""
-    figure, panels = _make_panels(
-        len(table.data), height=0.22 * len(table.methods) + 0.9, sharey=True
-    )
+    height = 0.22 * len(table.methods) + 0.9
+    figure, panels = _make_panels(table.data, height, sharey=True)
     for axes, data in zip(panels, table.data, strict=True):
         for result in (result for result in results if result.names.data == data):
             values = result.values(table.metric, table.convention)
@@ -647,7 +732,6 @@ def plot_dots(table: MetricTable, results: Sequence[Result], look: Look) -> Figu
             dots = look(result.names.method) | {"linestyle": "", "ms": 4, "alpha": 0.7, "mew": 0}
             axes.plot(values, np.full(len(values), place), **dots)
             axes.plot([values.mean()] * 2, [place - 0.35, place + 0.35], color=INK, lw=1)
-        axes.set_title(escape_name(data), fontsize=9)
         axes.set_yticks(range(len(table.methods)), [escape_name(m) for m in table.methods[::-1]])
     figure.supxlabel(table.title, fontsize=9)
     return figure
@@ -660,18 +744,16 @@ def plot_curves(results: Sequence[Result], look: Look, *, held_out: bool = False
     Or, as it is, the score of rows that were held out.
     """
     names = list(dict.fromkeys(result.names.data for result in results))
-    figure, panels = _make_panels(len(names), height=2.2)
+    figure, panels = _make_panels(names, height=2.2)
     for axes, name in zip(panels, names, strict=True):
         for result in (result for result in results if result.names.data == name):
             curves = [(r.held_out or ()) if held_out else r.risk for r in result.repeats]
             length = min(map(len, curves))
             risk = np.mean([curve[:length] for curve in curves], axis=0)
             scale = 1.0 if held_out else abs(risk[0]) or 1.0
-            epochs = np.arange(1, length + 1)
             method = result.names.method
             line = look(method) | {"ms": 4, "lw": 1.2, "markevery": max(1, length // 6)}
-            axes.plot(epochs, risk / scale, label=escape_name(method), **line)
-        axes.set_title(escape_name(name), fontsize=9)
+            axes.plot(np.arange(1, length + 1), risk / scale, label=escape_name(method), **line)
         axes.set_xlabel("epoch")
     panels[0].set_ylabel("score of held-out rows" if held_out else "risk / risk of epoch 1")
     _draw_legend(figure, panels)
@@ -682,7 +764,7 @@ def plot_curves(results: Sequence[Result], look: Look, *, held_out: bool = False
 def plot_sweep(results: Sequence[Result], metric: str, look: Look) -> Figure:
     """Draw a metric against what the experiment varies, with a band of one standard deviation."""
     names = list(dict.fromkeys(result.names.data for result in results))
-    figure, panels = _make_panels(len(names), height=2.4)
+    figure, panels = _make_panels(names, height=2.4)
     for axes, name in zip(panels, names, strict=True):
         for method in sorted({result.names.method for result in results}, key=table_rank):
             own = [r for r in results if (r.names.data, r.names.method) == (name, method)]
@@ -694,7 +776,6 @@ def plot_sweep(results: Sequence[Result], metric: str, look: Look) -> Figure:
                 axes.plot(at, mean, label=escape_name(method), **line)
                 colour = line["color"]
                 axes.fill_between(at, mean - std, mean + std, color=colour, alpha=0.15, lw=0)
-        axes.set_title(escape_name(name), fontsize=9)
         sweep = results[0].names.sweep
         assert sweep is not None
         axes.set_xlabel(AXIS[sweep])
@@ -705,68 +786,18 @@ def plot_sweep(results: Sequence[Result], metric: str, look: Look) -> Figure:
     return figure
 
 
-@rc_context(STYLE)
-def plot_estimation_error(results: Sequence[Result], look: Look) -> Figure:
-    """Draw how far the true risk of each method is above the best on the same rows.
-
-    The best is the least true risk that any result reaches, which should be one that was trained on
-    true labels of many rows; what is within a thousandth of it is not drawn. A risk over pairs does
-    not fix the level of scores, so that its methods have no Hamming risk to speak of.
-    """
-    names = list(dict.fromkeys(result.spec.data.name for result in results))
-    figure, panels = _make_panels(2 * len(names), height=2.8, across=2)
-    for axes, (name, risk) in zip(panels, itertools.product(names, TRUE_RISKS), strict=True):
-        here = [result for result in results if result.spec.data.name == name]
-        drawn = [result for result in here if risk == "ranking" or _has_hamming_risk(result)]
-        axes.set_title(f"{risk} risk", fontsize=9)
-        axes.set_xlabel(AXIS["train_rows"])
-        axes.set_ylabel("true risk above the best")
-        if drawn:
-            _draw_gaps(axes, drawn, risk, look)
-    _draw_legend(figure, panels)
-    return figure
-
-
-def _has_hamming_risk(result: Result) -> bool:
-    """Return whether a method fixes the level of its scores; the user's own are said to."""
-    method, variant = result.spec.method, result.spec.settings.get("variant")
-    if method not in METHODS:
-        return True
-    return not find_method(
-        from_flat({"method": method, "variant": variant})["method"]
-    ).is_over_pairs
-
-
-def _draw_gaps(axes: Any, results: Sequence[Result], risk: TrueRiskName, look: Look) -> None:
-    """Draw a line for every method on every data set, and that of 1 / √n."""
-    means = {
-        id(r): np.mean([getattr(repeat.true_risk, risk) for repeat in r.repeats]) for r in results
-    }
-    best, most = min(means.values()), max(means.values())
-    for data, method in dict.fromkeys((r.names.data, r.names.method) for r in results):
-        own = [r for r in results if (r.names.data, r.names.method) == (data, method)]
-        own = [r for r in own if means[id(r)] - best > (most - best) / 1000]
-        style = "-" if data == results[0].names.data else ":"
-        line = look(method) | {"ms": 4, "lw": 1.2, "ls": style}
-        above = [means[id(r)] - best for r in own]
-        name = escape_name(f"{method} on {data}")
-        axes.plot([float(r.at or 0) for r in own], above, label=name, **line)
-    xs = np.array(sorted({float(r.at or 0) for r in results}))
-    root = (most - best) * np.sqrt(xs[0] / xs)
-    axes.plot(xs, root, color=INK, lw=0.8, ls="--", label="1 / √n")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-
-
 def _make_panels(
-    n: int, height: float, *, across: int = 4, sharey: bool = False
+    names: Sequence[str], height: float, *, sharey: bool = False
 ) -> tuple[Figure, list[Any]]:
-    """Return a figure of n panels, so many in a row."""
-    across = min(n, across)
+    """Return a figure of panels with these names, four in a row at most."""
+    n = len(names)
+    across = min(n, 4)
     down = math.ceil(n / across)
     size = (max(7.0, 2.4 * across), height * down + 0.3)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(down, across, squeeze=False, sharey=sharey).ravel()
+    for axes, name in zip(grid, names, strict=False):
+        axes.set_title(escape_name(name), fontsize=9)
     for axes in grid[n:]:
         axes.set_visible(False)
     return figure, list(grid[:n])
@@ -785,83 +816,10 @@ def _draw_legend(figure: Figure, panels: Sequence[Any]) -> None:
         figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)
 
 
-REPORT_FILES = ("index.html", "report.md", "tables.tex", "metrics.csv", "labels.csv", "plots")
-
-
-def write_report(results: Sequence[Result], folder: str | Path, errors: Sequence[str] = ()) -> Path:
-    """Write the report of results.
-
-    Parameters
-    ----------
-    results : list of Result
-        As `comes.experiment.results.read_results` returns them.
-    folder : path
-        An existing report is replaced; a folder that holds anything else is refused.
-    errors : list of str
-        A line for every task that failed.
-
-    Returns
-    -------
-    page : Path
-        ``index.html`` in the folder, which needs nothing else.
-
-    Examples
-    --------
-    >>> from comes.experiment.results import read_errors, read_results
-    >>> runs = ["runs/smoke"]
-    >>> page = write_report(
-    ...     read_results(runs), "report", read_errors(runs)
-    ... )  # doctest: +SKIP
-    >>> write_report([], "report")
-    Traceback (most recent call last):
-    comes.errors.ComesError: there are no results to report: run `comes bench` first.
-    """
-    if not results:
-        raise ComesError("there are no results to report: run `comes bench` first.")
-    results = order_results(results)
-    look = Look([result.names.method for result in results])
-    parts = make_parts(results)
-    figures = {part.slug: draw_figures(part, look) for part in parts}
-    with replacing_folder(folder, REPORT_FILES) as temporary:
-        (temporary / "plots").mkdir()
-        texts = make_texts(results, parts, errors) | {
-            "index.html": _make_page(parts, figures, errors)
-        }
-        for name, text in texts.items():
-            (temporary / name).write_text(text, encoding="utf-8")
-        for slug, own in figures.items():
-            for name, figure in own.items():
-                path = temporary / "plots" / f"{slug}-{name}.pdf"
-                figure.savefig(path, metadata={"CreationDate": None})
-    return Path(folder) / "index.html"
-
-
-def make_texts(
-    results: Sequence[Result], parts: Sequence[Part], errors: Sequence[str]
-) -> dict[str, str]:
-    """Return the files of a report that hold no plots: Markdown, LaTeX and all numbers."""
-    failed = []
-    if errors:
-        failed = ["Not finished:", "\n".join(f"- {escape_markdown(error)}" for error in errors)]
-    labels = list(list_label_numbers(results))
-    by_label = {"labels.csv": pd.DataFrame(labels).to_csv(index=False, lineterminator="\n")}
-    return (by_label if labels else {}) | {
-        "report.md": "\n\n".join(["# Report", *failed, *map(to_document, parts)]) + "\n",
-        "tables.tex": "\n\n".join(map(_list_latex, parts)) + "\n",
-        "metrics.csv": pd.DataFrame(_list_numbers(results)).to_csv(
-            index=False, lineterminator="\n"
-        ),
-    }
-
-
 def draw_figures(part: Part, look: Look) -> dict[str, Figure]:
     """Return the plots of a part by name; names are fit for files."""
     if part.sweep:
-        figures = {m: plot_sweep(part.results, m, look) for m in SWEEP_METRICS}
-        repeats = [repeat for result in part.results for repeat in result.repeats]
-        if part.sweep == "train_rows" and all(r.true_risk is not None for r in repeats):
-            figures["estimation-error"] = plot_estimation_error(part.results, look)
-        return figures
+        return {metric: plot_sweep(part.results, metric, look) for metric in MAIN_METRICS}
     figures = {}
     for table in part.tables:
         figures[f"dots-{table.metric}"] = plot_dots(table, part.results, look)
@@ -875,29 +833,47 @@ def draw_figures(part: Part, look: Look) -> dict[str, Figure]:
     return figures
 
 
-def _list_numbers(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
-    """Yield a row for every number of every repeat; a missing metric is NaN."""
-    for result in results:
-        names = result.names
-        where: dict[str, Any] = asdict(names) | {"at": result.at}
-        pml = {metric: result.values(metric) for metric in METRICS}
-        sklearn = {metric: result.values(metric, "sklearn") for metric in METRICS}
-        for k, repeat in enumerate(result.repeats):
-            found: dict[tuple[str, str], float] = {}
-            for metric in METRICS:
-                found["pml", metric] = pml[metric][k]
-                found["sklearn", metric] = sklearn[metric][k]
-            found["zero", "hamming_loss"] = repeat.hamming_loss.zero
-            found["minmax", "hamming_loss"] = repeat.hamming_loss.minmax
-            for (convention, metric), value in found.items():
-                number = {"repeat": k, "convention": convention, "metric": metric, "value": value}
-                yield where | number
+def write_report(results: Sequence[Result], folder: str | Path, errors: Sequence[str] = ()) -> Path:
+    """Write the report of results, and a line for every task that failed; return its page.
+
+    An existing report is replaced; a folder that holds anything else is refused.
+    """
+    if not results:
+        raise ComesError("there are no results to report: run `comes bench` first.")
+    results = order_results(results)
+    look = Look([result.names.method for result in results])
+    parts = make_parts(results)
+    figures = {part.slug: draw_figures(part, look) for part in parts}
+    with replacing_folder(folder, REPORT_FILES) as temporary:
+        (temporary / "plots").mkdir()
+        page = _make_page(parts, figures, errors)
+        for name, text in (make_texts(results, parts, errors) | {"index.html": page}).items():
+            (temporary / name).write_text(text, encoding="utf-8")
+        for slug, own in figures.items():
+            for name, figure in own.items():
+                path = temporary / "plots" / f"{slug}-{name}.pdf"
+                figure.savefig(path, metadata={"CreationDate": None})
+    return Path(folder) / "index.html"
 
 
-def _list_latex(part: Part) -> str:
-    """Return the tables of a part as LaTeX."""
-    head = f"% {part.name}: needs \\usepackage{{booktabs}}"
-    return "\n\n".join([head, *map(to_latex, part.tables)])
+def make_texts(
+    results: Sequence[Result], parts: Sequence[Part], errors: Sequence[str]
+) -> dict[str, str]:
+    """Return the files of a report that hold no plots: Markdown, LaTeX and all numbers."""
+    failed = ["Not finished:", "\n".join(f"- {error}" for error in errors)] if errors else []
+    tables = []
+    for part in parts:
+        tables += [f"% {part.name}: needs \\usepackage{{booktabs}}", *map(to_latex, part.tables)]
+    texts = {
+        "report.md": "\n\n".join(["# Report", *failed, *(p.to_markdown() for p in parts)]) + "\n",
+        "tables.tex": "\n\n".join(tables) + "\n",
+    }
+    numbers = {"metrics.csv": metric_numbers(results), "labels.csv": label_numbers(results)}
+    for name, rows in numbers.items():
+        frame = pd.DataFrame(rows)
+        if len(frame):
+            texts[name] = frame.to_csv(index=False, lineterminator="\n")
+    return texts
 
 
 def _make_page(
@@ -906,7 +882,6 @@ def _make_page(
     """Return the page, with its plots inside."""
     text = files("comes.report").joinpath("page.html.jinja").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters |= {"p": show_p, "number": show_number}
     svgs = {
         slug: {name: Markup(as_svg(figure, f"{slug}-{name}")) for name, figure in own.items()}
         for slug, own in figures.items()
@@ -916,9 +891,9 @@ def _make_page(
         svgs=svgs,
         errors=errors,
         metrics=METRICS,
-        sweep_metrics=SWEEP_METRICS,
-        sweep_titles=[METRICS[name].title for name in SWEEP_METRICS],
-        marks=MARKS,
+        main_metrics=MAIN_METRICS,
+        marks=MARKS + MORE_MARKS,
         no_ranks=NO_RANKS,
-        cost_titles=COST_TITLES,
+        cost_table=cost_table,
+        p=show_p,
     )

@@ -1,15 +1,14 @@
 """The numbers of the paper's Tables 2 and 3 (``published.csv``), beside ours."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from comes.experiment.results import Result, Sees
+from comes.experiment.config import Sees
+from comes.experiment.results import Result
 from comes.flat_settings import frozen_settings
 from comes.metrics import METRICS
 from comes.significance import standard_deviation
@@ -22,19 +21,6 @@ PART_OF = {
 PAPER_RATE = {"a": 0.9, "b": 0.1}
 
 
-@dataclass(frozen=True)
-class Beside:
-    """A result of ours and the paper's for the same method on the same data set."""
-
-    data: str
-    method: str
-    metric: str  # its title
-    ours: float
-    ours_std: float
-    paper: float
-    paper_std: float
-
-
 @cache
 def published() -> pd.DataFrame:
     """Return the paper's means and standard deviations: data, case, method, metric, mean, std."""
@@ -42,46 +28,31 @@ def published() -> pd.DataFrame:
         return pd.read_csv(file, keep_default_na=False)
 
 
-def beside_paper(results: Sequence[Result]) -> list[Beside]:
-    """Return ours and the paper's numbers, where the paper has the same method and data set."""
+def beside_paper(results: Sequence[Result]) -> list[list[str]]:
+    """Return data, method, metric, ours, the paper's and the difference, where it has the same."""
     rows = []
     for result in results:
-        if result.names.method != result.spec.method or result.names.sweep is not None:
+        names, data, table = result.names, result.spec.data, published()
+        name = PART_OF.get(source_name(result), (source_name(result),))[0]
+        case = data.case or ""
+        is_its_rate = not case or data.rate in (None, PAPER_RATE.get(case))
+        if names.method != result.spec.method or names.sweep is not None or not is_its_rate:
             continue
-        for metric, mean, std in _find_published(result):
-            for title, values in _gather_values(result, metric):
-                if not np.isnan(values).any():
-                    ours = (round(float(values.mean()), 3), round(standard_deviation(values), 3))
-                    names = (result.names.data, result.names.method)
-                    rows.append(Beside(*names, title, *ours, mean, std))
+        same = (table["data"] == name) & (table["case"] == case)
+        for paper in table[same & (table["method"] == names.method)].to_dict("records"):
+            metric = paper["metric"]
+            found = {METRICS[metric].title: result.values(metric)}
+            if metric == "hamming_loss":  # of which the paper does not say how it cuts scores
+                by_row = [repeat.hamming_loss.minmax for repeat in result.repeats]
+                found["Hamming loss, min-max"] = np.array(by_row)
+            for title, values in found.items():
+                mean, std = round(float(values.mean()), 3), round(standard_deviation(values), 3)
+                theirs = f"{paper['mean']:.3f} ± {paper['std']:.3f}"
+                if not np.isnan(mean):
+                    gap = f"{mean - paper['mean']:+.3f}"
+                    ours = f"{mean:.3f} ± {std:.3f}"
+                    rows.append([names.data, names.method, title, ours, theirs, gap])
     return rows
-
-
-def _find_published(result: Result) -> Iterable[tuple[str, float, float]]:
-    """Return what the paper has for the same method, data and rate: metric, mean and std."""
-    data = result.spec.data
-    name = source_name(result)
-    name, case = PART_OF.get(name, (name, ""))[0], data.case or ""
-    rate = PAPER_RATE.get(case) if data.rate is None else data.rate
-    if case and rate != PAPER_RATE.get(case):
-        return []
-    return _group_published().get((name, case, result.spec.method), [])
-
-
-@cache
-def _group_published() -> dict[tuple[str, str, str], list[tuple[str, float, float]]]:
-    """Return metrics, means and standard deviations by data set, case and method."""
-    grouped: dict[tuple[str, str, str], list[tuple[str, float, float]]] = {}
-    for data, case, method, metric, mean, std in published().itertuples(index=False):
-        grouped.setdefault((data, case, method), []).append((metric, mean, std))
-    return grouped
-
-
-def _gather_values(result: Result, metric: str) -> Iterator[tuple[str, npt.NDArray[np.float64]]]:
-    """Yield title and values of a metric; the Hamming loss by two cuts of the scores."""
-    yield METRICS[metric].title, result.values(metric)
-    if metric == "hamming_loss":  # of which the paper does not say how it cuts scores
-        yield "Hamming loss, min-max", np.array([r.hamming_loss.minmax for r in result.repeats])
 
 
 def source_name(result: Result) -> str:
@@ -129,6 +100,25 @@ CRITERIA = {
     "hamming": "the estimated Hamming loss",
     "auc": "the estimated macro AUC",
 }
+# Of data that the paper does not have, and of its own.
+KNOWN_PRIORS: tuple[dict[str, str], dict[str, str]] = (
+    {
+        "true": "Class priors are counted on the true labels",
+        "estimated": "Class priors are estimated",
+    },
+    {
+        "estimated": "What must be known is estimated from candidates, and the paper takes the "
+        "true class priors"
+    },
+)
+FLOODED = (
+    "The paper names no flood level. It is 0, or by the rule of the class priors, whose factor was "
+    "read off test rows of mirflickr5000, so that numbers on this set are too good"
+)
+BY_DEFAULT = (
+    "With all defaults of `CandidateClassifier`, such as dropout, several networks or a flood "
+    "level, where nothing else is said"
+)
 PAPERS_IMAGES = (
     "The paper fine-tunes a ResNet-50 with ImageNet weights by Adam, learning rate 1e-4, for 30 "
     "epochs. It does not say the size of images, the batches, or what is tested on."
@@ -139,55 +129,45 @@ CUTS = (
 )
 
 
-def what_differs(results: Sequence[Result]) -> list[str]:
-    """Return in sentences how an experiment differs from the paper's, and what was chosen."""
-    if any(result.spec.images for result in results):
-        shown = [*_describe_parts(results), *_describe_answers(results)]
-        return [*shown, PAPERS_IMAGES, *_describe_images(results)]
-    return [
-        *_describe_parts(results),
-        *_describe_answers(results),
-        *_describe_repeats(results),
-        *_describe_choices(results),
-        "Metrics follow the convention pml of docs/reference/metrics.md, which fits the paper's "
-        f"numbers. {CUTS}",
-    ]
-
-
-def what_was_run(results: Sequence[Result]) -> list[str]:
-    """Return in sentences how data that the paper does not have was trained on and judged."""
-    lines = [*_describe_answers(results, "")]
-    if any(result.spec.images for result in results):
-        lines += _describe_images(results)
-    else:
-        every = {**STATED, **OPEN}
-        used = (
-            f"{key.replace('_', ' ')} {_list_values(results, key, v)}" for key, v in every.items()
-        )
-        lines.append(f"Trained with: {'; '.join(used)}; scores of the last epoch.")
+def describe_run(results: Sequence[Result], *, is_papers: bool) -> list[str]:
+    """Return in sentences how results were made; of the paper's data, how that differs from it."""
+    names = dict.fromkeys(source_name(result) for result in results)
+    lines = [f"{n} is {PART_OF[n][1]} of {PART_OF[n][0]}." for n in names if n in PART_OF]
+    lines += _describe_answers(results, " The paper has candidates." if is_papers else "")
+    is_images = any(result.spec.images for result in results)
+    if is_images:
+        lines += [*([PAPERS_IMAGES] if is_papers else []), *_describe_images(results)]
+    elif is_papers:
+        lines += _describe_repeats(results)
     searched = [result for result in results if result.spec.search is not None]
     if searched:
         lines.append(_describe_search(searched))
-    for way, words in (("true", "counted on the true labels"), ("estimated", "estimated")):
-        methods = {r.names.method for r in results if r.spec.class_prior == way}
+    for way, words in KNOWN_PRIORS[is_papers].items():
+        methods = {result.names.method for result in results if result.spec.class_prior == way}
         if methods:
-            lines.append(f"Class priors are {words}: {', '.join(sorted(methods))}.")
-    by_default = {r.names.method for r in results if r.spec.training == "default"}
-    if by_default:
-        lines.append(_describe_defaults(by_default))
-    lines.append(f"Metrics follow the convention pml of docs/reference/metrics.md. {CUTS}")
+            lines.append(f"{words}: {', '.join(sorted(methods))}.")
+    specs = [(result.names.method, result.spec) for result in results]
+    flooded = {method for method, spec in specs if spec.settings.get("flood_level") == "auto"}
+    by_default = {method for method, spec in specs if spec.training == "default"}
+    for words, methods in {
+        FLOODED: flooded if is_papers else set(),
+        BY_DEFAULT: by_default,
+    }.items():
+        if methods:
+            lines.append(f"{words}: {', '.join(sorted(methods))}.")
+    if not is_images:
+        every = OPEN if is_papers else {**STATED, **OPEN}
+        used = "; ".join(
+            f"{key.replace('_', ' ')} {_list_values(results, key, v)}" for key, v in every.items()
+        )
+        begin = "The paper does not say, and here is" if is_papers else "Trained with"
+        lines.append(f"{begin}: {used}; scores of the last epoch.")
+    fits = ", which fits the paper's numbers" if is_papers else ""
+    lines.append(f"Metrics follow the convention pml of docs/reference/metrics.md{fits}. {CUTS}")
     return lines
 
 
-def _describe_parts(results: Sequence[Result]) -> list[str]:
-    """Name the data sets that are part of one of the paper's."""
-    names = dict.fromkeys(source_name(result) for result in results)
-    return [f"{n} is {PART_OF[n][1]} of {PART_OF[n][0]}." for n in names if n in PART_OF]
-
-
-def _describe_answers(
-    results: Sequence[Result], beside: str = " The paper has candidates."
-) -> list[str]:
+def _describe_answers(results: Sequence[Result], beside: str) -> list[str]:
     """Say how answers were drawn, what methods saw of them, and who knew the rates."""
     lines = []
     for result in results:
@@ -233,53 +213,14 @@ def _describe_repeats(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def _describe_choices(results: Sequence[Result]) -> list[str]:
-    """Say what was searched for, estimated, and chosen where the paper says nothing."""
-    lines = []
-    searched = [result for result in results if result.spec.search is not None]
-    if searched:
-        lines.append(_describe_search(searched))
-    estimated = {r.names.method for r in results if r.spec.class_prior == "estimated"}
-    if estimated:
-        lines.append(
-            "What must be known is estimated from candidates, and the paper takes the true class "
-            f"priors: {', '.join(sorted(estimated))}."
-        )
-    flooded = {r.names.method for r in results if r.spec.settings.get("flood_level") == "auto"}
-    if flooded:
-        lines.append(
-            "The paper names no flood level. It is 0, or by the rule of the class priors, whose "
-            "factor was read off test rows of mirflickr5000, so that numbers on this set are too "
-            f"good: {', '.join(sorted(flooded))}."
-        )
-    by_default = {r.names.method for r in results if r.spec.training == "default"}
-    if by_default:
-        lines.append(_describe_defaults(by_default))
-    chosen = (f"{key.replace('_', ' ')} {_list_values(results, key, v)}" for key, v in OPEN.items())
-    lines.append(
-        f"The paper does not say, and here is: {'; '.join(chosen)}; scores of the last epoch."
-    )
-    return lines
-
-
-def _describe_defaults(methods: set[str]) -> str:
-    return (
-        "With all defaults of `CandidateClassifier`, such as dropout, several networks or a flood "
-        f"level, where nothing else is said: {', '.join(sorted(methods))}."
-    )
-
-
 def _describe_search(results: Sequence[Result]) -> str:
     """Say what settings were chosen by, how often they were level, and where the grid ended."""
-    by = {
-        CRITERIA[None if search is None else search.criterion]: None
-        for search in (result.spec.search for result in results)
-    }
-    search = results[0].spec.search
-    assert search is not None
+    searches = [result.spec.search for result in results if result.spec.search is not None]
+    by = dict.fromkeys(CRITERIA[search.criterion] for search in searches)
+    names = dict.fromkeys(name.replace("_", " ") for search in searches for name in search.grid)
     text = (
-        f"Learning rate and epochs are chosen for each method and repeat, by {', or '.join(by)}, "
-        f"on what was said about {search.held_out:.0%} of the training rows."
+        f"Chosen for each method and repeat: {' and '.join(names)}, by {', or '.join(by)}, on what "
+        f"was said about {searches[0].held_out:.0%} of the training rows."
     )
     repeats = [r for result in results for r in result.repeats if r.tied is not None]
     if repeats:

@@ -1,50 +1,31 @@
-"""The job that runs an experiment."""
+"""Run an experiment and report on it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from comes.experiment.config import read_experiment
-from comes.experiment.results import Result, read_errors, read_results
-from comes.experiment.run import Outcome, run_tasks
+from comes.experiment.results import Result, read_errors
+from comes.experiment.run import run_tasks
 from comes.experiment.tasks import read_task_results, tasks_of
-from comes.files import refuse_inputs
-from comes.report import list_means, write_report
+from comes.report.experiment_page import list_means, write_report
 
 
 @dataclass(frozen=True)
 class ExperimentRun:
-    """What running an experiment did, and what its folder holds now.
-
-    Attributes
-    ----------
-    folder : Path
-    outcome : Outcome
-        What this run did.
-    results : list of Result
-        All results of the experiment, from this run and earlier ones.
-    missing : int
-        Tasks without a result.
-    page : Path, or None
-        Page of the report; None if another shard will write it.
-
-    Examples
-    --------
-    >>> run = ExperimentRun(Path("runs"), Outcome(2, 1, {}), [], missing=0, page=None)
-    >>> run.summary()
-    {'done': 2, 'kept': 1, 'missing': 0}
-    """
+    """What running an experiment did, and what its folder holds now."""
 
     folder: Path
-    outcome: Outcome
-    results: list[Result]
-    missing: int
-    page: Path | None
+    results: list[Result]  # of all its tasks that have one
+    done: int  # tasks that were run now
+    failed: dict[str, str]  # tasks that gave an error, by name, with its last line
+    missing: int  # tasks without a result
+    page: Path | None  # of the report; None if another shard will write it
 
     def summary(self) -> dict[str, int]:
         """Return how many tasks were run, kept from before, and are missing."""
-        return {"done": self.outcome.done, "kept": self.outcome.kept, "missing": self.missing}
+        kept = len(self.results) - self.done
+        return {"done": self.done, "kept": kept, "missing": self.missing}
 
     def means(self) -> list[dict[str, Any]]:
         """Return the mean of every metric over the repeats, a row per result."""
@@ -67,13 +48,23 @@ def run_experiment(
     config : path
         A .toml file: data, methods, repeats.
     folder : path, optional
-        Folder of results; by default ``runs/NAME``.
-    workers, shard, backend, scheduler
-        As in `comes.experiment.run_tasks`.
+        Folder of results, one for each task; by default ``runs/NAME``.
+    workers : int
+        Tasks at a time, here. On a GPU one is best. A cluster with an address has its own workers.
+    shard : (int, int)
+        (2, 8) runs the second eighth of the tasks, for machines that share the folder.
+    backend : {"loky", "dask", "ray"}
+        The joblib backend: processes here, or a cluster.
+    scheduler : str, optional
+        Address of the cluster, as in "tcp://10.0.0.1:8786" (Dask) or "10.0.0.1:6379" (Ray). By
+        default that of ``DASK_SCHEDULER_ADDRESS`` or ``RAY_ADDRESS``; without one a cluster of
+        ``workers`` processes is started here.
 
     Returns
     -------
     run : ExperimentRun
+        ``means()`` has a row per result; ``failed`` has an error per task that has none; ``page``
+        is the path of the report.
 
     Examples
     --------
@@ -93,63 +84,13 @@ def run_experiment(
     experiment = read_experiment(config)
     tasks = tasks_of(experiment)
     folder = Path("runs") / experiment.name if folder is None else Path(folder)
-    outcome = run_tasks(
+    ran = run_tasks(
         tasks, folder, workers=workers, shard=shard, backend=backend, scheduler=scheduler
     )
+    failed = {name: error for name, error in ran.items() if error is not None}
     results = read_task_results(tasks, folder)
-    missing = len(tasks) - len(results)
-    page = None
+    missing, page = len(tasks) - len(results), None
     if results and not (missing and shard != (1, 1)):  # the last shard writes the page
         errors = read_errors([folder / task.key for task in tasks])
         page = write_report(results, folder / "report", errors)
-    return ExperimentRun(folder, outcome, results, missing, page)
-
-
-@dataclass(frozen=True)
-class WrittenReport:
-    """A report that was written.
-
-    Attributes
-    ----------
-    page : Path
-    results : list of Result
-    errors : list of str
-        A line for every task that failed.
-
-    Examples
-    --------
-    >>> WrittenReport(Path("report/index.html"), [], ["bce on scenes: out of memory"]).errors
-    ['bce on scenes: out of memory']
-    """
-
-    page: Path
-    results: list[Result]
-    errors: list[str]
-
-
-def report_results(folders: Sequence[str | Path], output: str | Path) -> WrittenReport:
-    """Write the tables, the plots and the page of the results in folders.
-
-    Parameters
-    ----------
-    folders : sequence of paths
-        Folders that `run_experiment` wrote.
-    output : path
-        Folder of the report.
-
-    Returns
-    -------
-    written : WrittenReport
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> home = Path(tempfile.mkdtemp())
-    >>> report_results([home], home / "report")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    comes.errors.ComesError: ... holds no result.json: give a folder that `comes bench` wrote.
-    """
-    refuse_inputs(output, *folders)
-    results, errors = read_results(folders), read_errors(folders)
-    return WrittenReport(write_report(results, output, errors), results, errors)
+    return ExperimentRun(folder, results, len(ran) - len(failed), failed, missing, page)
