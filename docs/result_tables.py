@@ -18,8 +18,13 @@ from comes.datasets import KNOWN
 from comes.experiment.results import RepeatResult, Result, read_results
 from comes.methods import METHODS, table_rank
 from comes.metrics import METRICS
-from comes.report import list_means
-from comes.report.experiment_page import metric_table, sweep_to_markdown, title_of, to_markdown
+from comes.report.experiment_page import (
+    list_means,
+    metric_table,
+    sweep_to_markdown,
+    title_of,
+    to_markdown,
+)
 from command_options import options_table
 
 ROOT = Path(__file__).parent.parent

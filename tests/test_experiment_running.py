@@ -18,7 +18,7 @@ from comes.experiment.results import Size, read_results
 from comes.experiment.run import run_tasks
 from comes.experiment.tasks import Task, read_task_results, run_task, tasks_of
 from comes.metrics import METRICS
-from comes.report import write_report
+from comes.report.experiment_page import write_report
 from pictures import write_pictures
 from results import skip_drawing
 from small_experiments import NAME, read_numbers, small_task, small_tasks

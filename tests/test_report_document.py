@@ -16,7 +16,6 @@ from comes.errors import ComesError
 from comes.experiment.results import read_results
 from comes.metrics import METRICS
 from comes.report import experiment_page as document
-from comes.report import write_report
 from comes.report.experiment_page import (
     SWEEP_METRICS,
     draw_figures,
@@ -28,6 +27,7 @@ from comes.report.experiment_page import (
     plot_estimation_error,
     plot_sweep,
     to_markdown,
+    write_report,
 )
 from comes.report.plots import Look, as_svg
 from drawn_axes import points_of

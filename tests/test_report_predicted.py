@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from comes.report.picture_page import LONGEST_SIDE_OVERLAYS as LONGEST_SIDE
+from comes.report.picture_page import draw_overlay
 from PIL import Image
 
 from comes.errors import ComesError
 from comes.report import write_predictions
 from comes.report.model_page import pick_pictures
-from comes.report.picture_page import LONGEST_SIDE_OVERLAYS as LONGEST_SIDE
-from comes.report.picture_page import draw_overlay
 from report_pages import Plain, point_left
 
 LABELS = ["sky", "sea", "cat"]

@@ -11,7 +11,6 @@ import pytest
 
 from comes.experiment.results import DataSpec, Result, read_results, write_result
 from comes.metrics import METRICS
-from comes.report import write_report
 from comes.report.experiment_page import (
     draw_figures,
     list_costs,
@@ -22,6 +21,7 @@ from comes.report.experiment_page import (
     sweep_to_markdown,
     to_latex,
     to_markdown,
+    write_report,
 )
 from comes.report.paper import beside_paper, published
 from comes.report.plots import Look

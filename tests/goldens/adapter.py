@@ -45,7 +45,7 @@ from comes.generation import case_a, case_b, independent, simulate_answers
 from comes.label_metrics import measure_labels
 from comes.metrics import evaluate
 from comes.priors import estimate_answer_rates, estimate_flip_rate, estimate_transition
-from comes.report import list_means, write_report
+from comes.report.experiment_page import list_means, write_report
 from comes.selection import (
     check_constant_rate,
     choose_thresholds,

@@ -12,7 +12,7 @@ from two_processes import TwoProcesses
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a report on `results.make_results`."""
-    from comes.report import write_report
+    from comes.report.experiment_page import write_report
     from results import ERRORS, make_results
 
     return write_report(make_results(), tmp_path_factory.mktemp("runs") / "report", ERRORS).parent

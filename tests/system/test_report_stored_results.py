@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from comes.experiment.results import read_results, write_result
-from comes.report import write_report
+from comes.report.experiment_page import write_report
 from results import ERRORS, STORED, check_new_metric, make_results, read_folder, write_results
 
 

@@ -1,4 +1,4 @@
-"""The one style of all plots: colours, markers, ink, and axes to draw on."""
+"""Plots of answers, class priors, quality, calibration, risks and ranks, all in one style."""
 
 import io
 import re
@@ -20,16 +20,18 @@ from comes.answers import Answers
 from comes.answers.convert import as_relevant
 from comes.errors import ComesError, listed
 from comes.files import replacing_file
-from comes.label_metrics import (
-    LABEL_METRICS,
-    LabelMetric,
-    LabelQuality,
-    bound_share,
-    list_qualities,
-)
+from comes.label_metrics import LABEL_METRICS, LabelQuality, bound_share, list_qualities
 from comes.methods import METHODS, table_rank
 from comes.significance import Ranks, rank_methods
 
+# One colour for every answer, on light and on dark ground, in all plots and pages: apart from each
+# other also for the colour-blind, and dark or light enough to be read as text.
+ANSWER_COLOURS = {
+    "yes": ("#0a567a", "#4db6e6"),
+    "no": ("#7f260e", "#f0692c"),
+    "maybe": ("#8e730f", "#f1e08a"),
+    "not asked": ("#6d7783", "#7f888f"),
+}
 # Of middle lightness, three times as light or as dark as the ground, and apart from each other
 # also without red or green; tests/test_plots_plot_style.py measures both.
 COLOURS = (
@@ -44,7 +46,7 @@ COLOURS = (
 )
 MARKERS = "sv^DPoXd"
 # Of a few things that are no methods: first those that are farthest apart, also in grey.
-BLUE, ORANGE, GREY = "#3273dc", "#d55e00", "#7d9998"
+BLUE, ORANGE = "#3273dc", "#d55e00"
 FEW = ((BLUE, "o"), (ORANGE, "D"), ("#4b6795", "s"), ("#c80d4b", "^"))
 INK = "#010203"  # stands for the colour of the text around a plot
 STYLE: Any = {
@@ -65,25 +67,13 @@ STYLE: Any = {
     "hatch.linewidth": 0.7,
 }
 LONGEST_NAME = 32  # of a label, in characters
-WIDTH = 6.0  # of a plot, in inches
+WIDTH = 5.0  # of a plot, in inches: on a phone its letters can still be read
 ROW, MARGINS = 0.22, 1.0  # height of a row of a plot by label, and of what surrounds them
 SMALL = 7.5  # size of letters in notes
 
 
 class Look:
-    """One colour and marker for every method, the same in all plots of a report.
-
-    Parameters
-    ----------
-    methods : sequence of str
-        Names of methods; those of the paper have the same look everywhere.
-
-    Examples
-    --------
-    >>> look = Look(["bce", "mine"])
-    >>> look("mine")
-    {'color': '#3273dc', 'marker': 'd'}
-    """
+    """One colour and marker for every method, the same in all plots of a report."""
 
     def __init__(self, methods: Sequence[str]) -> None:
         paper = sorted((m for m, f in METHODS.items() if f.paper_rank is not None), key=table_rank)
@@ -98,21 +88,7 @@ class Look:
 
 
 def escape_name(name: str) -> str:
-    r"""Return a name that matplotlib shows as it is: no mathematics, no hidden legend entry.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    shown : str
-
-    Examples
-    --------
-    >>> escape_name("$5"), escape_name("_hidden")
-    ('\\$5', ' _hidden')
-    """
+    """Return a name that matplotlib shows as it is: no mathematics, no hidden legend entry."""
     name = name.replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name
 
@@ -128,7 +104,7 @@ def shorten_name(name: str) -> str:
 
 @contextmanager
 def drawing(axes: Axes | None, height: float, width: float = WIDTH) -> Iterator[Axes]:
-    """Give axes to draw on: the caller's as they are, or new ones in the style of the house."""
+    """Give axes to draw on: the caller's as they are, or new ones in the style of all plots."""
     if axes is not None:
         yield axes
         return
@@ -198,18 +174,7 @@ DOTS_PER_INCH = 200
 
 
 def check_plot_name(path: str | Path) -> None:
-    """Raise unless a plot can be written under this name.
-
-    Parameters
-    ----------
-    path : path
-
-    Examples
-    --------
-    >>> check_plot_name("priors.txt")
-    Traceback (most recent call last):
-    comes.errors.ComesError: priors.txt should end in .png, .pdf or .svg; got .txt.
-    """
+    """Raise unless a plot can be written under this name."""
     path = Path(path)
     if path.suffix.lower() not in LEFT_OUT:
         raise ComesError(
@@ -218,22 +183,7 @@ def check_plot_name(path: str | Path) -> None:
 
 
 def figure_of(axes: Axes) -> Figure:
-    """Return the figure that axes belong to.
-
-    Parameters
-    ----------
-    axes : Axes
-
-    Returns
-    -------
-    figure : Figure
-
-    Examples
-    --------
-    >>> figure = Figure()
-    >>> figure_of(figure.subfigures().add_subplot()) is figure
-    True
-    """
+    """Return the figure that axes belong to."""
     figure: Any = axes.figure
     return figure if isinstance(figure, Figure) else figure.figure  # the whole of a part
 
@@ -247,7 +197,7 @@ def save_plot(axes: Axes, path: str | Path, *, transparent: bool = False) -> Pat
     Parameters
     ----------
     axes : Axes
-        As the functions of this room return them.
+        As the plot functions return them.
     path : path
         A .svg, .pdf or .png file.
     transparent : bool
@@ -281,26 +231,9 @@ def save_plot(axes: Axes, path: str | Path, *, transparent: bool = False) -> Pat
 
 
 def as_svg(plot: Axes | Figure, name: str) -> str:
-    """Return a plot as a part of a page: its ink is the colour of the text around it.
+    """Return a plot as a part of a page, in the page's colours of text and answers.
 
-    Parameters
-    ----------
-    plot : Axes or Figure
-        In the style of this room.
-    name : str
-        Unique in the page: the ids in the plot begin with it.
-
-    Returns
-    -------
-    svg : str
-
-    Examples
-    --------
-    >>> from comes import Answers
-    >>> from comes.report import plot_answers
-    >>> svg = as_svg(plot_answers(Answers(no=[[1]], label_names=["sky"])), "answers")
-    >>> svg.startswith("<svg"), "sky" in svg, "currentColor" in svg
-    (True, True, True)
+    Ids in the plot begin with the name, which must be unique in the page.
     """
     figure = plot if isinstance(plot, Figure) else figure_of(plot)
     buffer = io.StringIO()
@@ -309,28 +242,38 @@ def as_svg(plot: Axes | Figure, name: str) -> str:
         figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
+    for answer, (light, _) in ANSWER_COLOURS.items():
+        svg = svg.replace(light, f"var({css_name(answer)})")
     svg = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', svg)  # each once in a page
     svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
     return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', 'role="img"', svg, count=1)
 
 
+def css_name(answer: str) -> str:
+    """Return the CSS variable that holds the colour of an answer."""
+    return f"--{answer.replace(' ', '-')}"
+
+
+def css_colours() -> tuple[str, str]:
+    """Return CSS that sets the colours of all answers, on light and on dark ground."""
+    light, dark = (
+        " ".join(f"{css_name(answer)}: {pair[k]};" for answer, pair in ANSWER_COLOURS.items())
+        for k in (0, 1)
+    )
+    return light, dark
+
+
+YES, NO, MAYBE, NOT_ASKED = (light for light, _ in ANSWER_COLOURS.values())
+OPEN: dict[str, Any] = {"facecolor": "none", "edgecolor": NOT_ASKED}
+SURELY: dict[str, Any] = {"facecolor": YES, "edgecolor": YES}
+NEVER: dict[str, Any] = {"facecolor": "none", "edgecolor": NO, "hatch": "//////"}
+UNSURE: dict[str, Any] = {"facecolor": "none", "edgecolor": MAYBE, "hatch": "xxxxxx"}
 # From left to right: what a label has, and last what it has not, so that the class prior lies
 # between them. The hatches tell them apart in grey.
 BARS: dict[str, dict[str, dict[str, Any]]] = {
-    "answers": {
-        "yes": {"facecolor": BLUE, "edgecolor": BLUE},
-        "maybe": {"facecolor": "none", "edgecolor": GREY, "hatch": "xxxxxx"},
-        "not asked": {"facecolor": "none", "edgecolor": GREY},
-        "no": {"facecolor": "none", "edgecolor": ORANGE, "hatch": "//////"},
-    },
-    "candidates": {
-        "still possible": {"facecolor": "none", "edgecolor": GREY},
-        "no": {"facecolor": "none", "edgecolor": ORANGE, "hatch": "//////"},
-    },
-    "positives": {
-        "ticked": {"facecolor": BLUE, "edgecolor": BLUE},
-        "not ticked": {"facecolor": "none", "edgecolor": GREY},
-    },
+    "answers": {"yes": SURELY, "maybe": UNSURE, "not asked": OPEN, "no": NEVER},
+    "candidates": {"still possible": OPEN, "no": NEVER},
+    "positives": {"ticked": SURELY, "not ticked": OPEN},
 }
 
 
@@ -351,7 +294,7 @@ def plot_answers(
     answers : Answers of shape (n_samples, n_labels)
         Of any kind: of candidates, what is excluded and what is still possible; of ticked labels,
         what is ticked and what is not.
-    class_prior : array of shape (n_labels,), or as in `plot_class_priors`, optional
+    class_prior : array of shape (n_labels,), or as in `plot_priors`, optional
         Drawn with its bounds, where there are any.
     most : int
         How many labels get a row; of more, those with the most answers.
@@ -522,7 +465,7 @@ HOLLOW: dict[str, Any] = {"marker": "D", "ms": 5, "mfc": "none", "mew": 1.2, "ls
 TWO_SIDED = 1.96  # standard errors on either side of an estimate: 95 %
 
 
-def plot_class_priors(
+def plot_priors(
     estimate: Any,
     true_prior: npt.ArrayLike | None = None,
     *,
@@ -557,7 +500,7 @@ def plot_class_priors(
     Examples
     --------
     >>> table = pd.DataFrame({"label": ["sky"], "class_prior": [0.2], "lower": 0.1, "upper": 0.3})
-    >>> axes = plot_class_priors(table, true_prior=[0.25])
+    >>> axes = plot_priors(table, true_prior=[0.25])
     >>> axes.get_xlabel()
     'class prior, with bounds'
     """
@@ -639,10 +582,9 @@ def _draw_over_truth(table: pd.DataFrame, axes: Axes | None) -> Axes:
 
 
 APART = 0.3  # between the dots of several sources in one row
-MISSING = LabelMetric(reason="not known")
 
 
-def plot_label_quality(
+def plot_quality(
     quality: Any,
     *,
     metric: str = "f1",
@@ -675,7 +617,7 @@ def plot_label_quality(
     --------
     >>> from comes.label_metrics import measure_labels
     >>> table = measure_labels([[2.0, -1.0], [1.0, -2.0]], [[1, 0], [1, 1]])
-    >>> axes = plot_label_quality(table, metric="recall", label_names=["sky", "sea"])
+    >>> axes = plot_quality(table, metric="recall", label_names=["sky", "sea"])
     >>> [tick.get_text() for tick in axes.get_yticklabels()]
     ['sea', 'sky']
     """
@@ -683,33 +625,38 @@ def plot_label_quality(
         raise ComesError(f"metric must be one of {listed(list(LABEL_METRICS))}; got {metric!r}.")
     named = dict(quality) if isinstance(quality, Mapping) else {"": quality}
     sources = {name: _read_metric(one, metric, label_names) for name, one in named.items()}
-    labels = list(dict.fromkeys(label for found in sources.values() for label in found))
-    if not labels:
+    joined = pd.concat(sources.values()) if sources else pd.DataFrame(columns=["value"])
+    if not len(joined):
         raise ComesError("there is nothing to draw: no label is given. Judge a model first.")
-    worst = sorted(labels, key=lambda label: _order(label, sources))
-    shown = worst[: check_most(most)]
+    first = joined["value"].astype(float).groupby(level=0).first()  # of the first that knows it
+    order = sorted(first.index, key=lambda label: (np.isnan(first[label]), first[label], label))
+    shown = order[: check_most(most)]
     with drawing(axes, height_of(len(shown)) + 0.2 * (len(sources) > 1)) as axes:
         guide_eyes(axes)
-        for k, (name, found) in enumerate(sources.items()):
-            offset = APART * (k - (len(sources) - 1) / 2)
-            own = [found.get(label, MISSING) for label in shown]
-            _draw_source(axes, own, escape_name(name), FEW[k % len(FEW)], offset)
+        for k, (name, table) in enumerate(sources.items()):
+            own, (colour, marker) = table.reindex(shown), FEW[k % len(FEW)]
+            rows = np.arange(len(shown)) + APART * (k - (len(sources) - 1) / 2)
+            value, low, high = own[["value", "low", "high"]].to_numpy(np.float64).T  # None is NaN
+            axes.hlines(rows, low, high, color=colour, lw=1.5)
+            look: dict[str, Any] = {"color": colour, "ms": 4.5, "zorder": 3}
+            axes.plot(value, rows, marker, label=escape_name(name), **look)
         for row, label in enumerate(shown):
-            _say_missing(axes, row, [found.get(label, MISSING) for found in sources.values()])
+            if np.isnan(first[label]):
+                reason = joined.loc[[label], "reason"].dropna()
+                text = escape_name(reason.iloc[0] if len(reason) else "not known")
+                axes.text(0.0, row, text, va="center", fontsize=SMALL, style="italic")
         name_rows(axes, shown)
         low, high = axes.get_xlim()
         axes.set_xlim(min(-0.02, low), max(1.02, high))
         across = f"{LABEL_METRICS[metric]}, with intervals"
-        say_across(axes, across, len(shown), len(labels), "the worst")
+        say_across(axes, across, len(shown), len(order), "the worst")
         if isinstance(quality, Mapping):
             put_legend_above(axes)
     return axes
 
 
-def _read_metric(
-    quality: Any, metric: str, label_names: Sequence[str] | None
-) -> dict[str, LabelMetric]:
-    """Return a metric by label, from whatever it was found by."""
+def _read_metric(quality: Any, metric: str, label_names: Sequence[str] | None) -> pd.DataFrame:
+    """Return value, low, high and reason of a metric by label, from whatever it was found by."""
     table = getattr(quality, "per_label", quality)
     if isinstance(table, pd.DataFrame):
         names = [str(k) for k in range(len(table))] if label_names is None else list(label_names)
@@ -718,52 +665,22 @@ def _read_metric(
                 f"label_names must name each of {len(table)} labels; got {len(names)} names."
             )
         quality = list_qualities(table, names, {})
-    wrong = [one for one in quality if not isinstance(one, LabelQuality)]
-    if wrong:
-        raise ComesError(
-            "quality must be a list of LabelQuality or a table with a row per label; got a "
-            f"{type(wrong[0]).__name__}. Pass what comes.label_metrics.measure_labels returns."
-        )
-    lacking = [one for one in quality if metric not in one.metrics]
-    if lacking:
-        raise ComesError(
-            f"the quality of {lacking[0].label!r} has no {metric}; it has "
-            f"{listed(list(lacking[0].metrics))}. Choose one of them."
-        )
-    return {one.label: one.metrics[metric] for one in quality}
+    for one in quality:
+        if not isinstance(one, LabelQuality):
+            raise ComesError(
+                "quality must be a list of LabelQuality or a table with a row per label; got a "
+                f"{type(one).__name__}. Pass what comes.label_metrics.measure_labels returns."
+            )
+        if metric not in one.metrics:
+            raise ComesError(
+                f"the quality of {one.label!r} has no {metric}; it has {listed(list(one.metrics))}."
+                " Choose one of them."
+            )
+    found = {one.label: one.metrics[metric].as_dict() for one in quality}
+    return pd.DataFrame.from_dict(found, orient="index", columns=["value", "low", "high", "reason"])
 
 
-def _order(label: str, sources: Mapping[str, Mapping[str, LabelMetric]]) -> tuple[bool, float, str]:
-    """Return what labels are sorted by: the first source that knows the label."""
-    values = [found[label].value for found in sources.values() if label in found]
-    known = [value for value in values if value is not None and np.isfinite(value)]
-    return not known, known[0] if known else 0.0, label
-
-
-def _draw_source(
-    axes: Axes,
-    metrics: Sequence[LabelMetric],
-    name: str,
-    look: tuple[str, str],
-    offset: float,
-) -> None:
-    """Draw dots and intervals from one source; what has no interval is a dot alone."""
-    colour, marker = look
-    rows = np.arange(len(metrics)) + offset
-    numbers = [(one.value, one.low, one.high) for one in metrics]
-    value, low, high = np.array(numbers, dtype=np.float64).T  # None is NaN
-    axes.hlines(rows, low, high, color=colour, lw=1.5)
-    axes.plot(value, rows, marker, color=colour, ms=4.5, label=name, zorder=3)
-
-
-def _say_missing(axes: Axes, row: int, metrics: Sequence[LabelMetric]) -> None:
-    """Write why nothing is known of a label."""
-    if all(one.value is None for one in metrics):
-        reason = next((one.reason for one in metrics if one.reason), "not known")
-        axes.text(0.0, row, escape_name(reason), va="center", fontsize=SMALL, style="italic")
-
-
-def plot_critical_difference(
+def plot_ranks(
     scores: pd.DataFrame | Ranks,
     *,
     higher_is_better: bool = True,
@@ -797,7 +714,7 @@ def plot_critical_difference(
     Examples
     --------
     >>> scores = pd.DataFrame({"bce": [0.7, 0.6, 0.8], "mine": [0.8, 0.7, 0.9]})
-    >>> axes = plot_critical_difference(scores)
+    >>> axes = plot_ranks(scores)
     >>> [tick.get_text() for tick in axes.get_yticklabels()]
     ['mine  1.00', 'bce  2.00']
     """
@@ -900,38 +817,30 @@ def plot_risks(
         for name, history in histories.items():
             own = (look(name) if is_named else ONE) | {"ms": 4, "lw": 1.2}
             shown = escape_name(name) if is_named else ""
-            _draw_curve(axes, history.risk, shown or "training", own, relative)
-            if len(history.validation):
-                held = own | {"ls": "--", "mfc": "none"}
-                label = f"{shown}, held-out rows" if shown else "held-out rows"
-                _draw_curve(axes, history.validation, label, held, relative)
-                _ring_best(axes, history, own, relative)
+            for values, label, style in (
+                (history.risk, shown or "training", {}),
+                (
+                    history.validation,
+                    f"{shown}, held-out rows" if shown else "held-out rows",
+                    {"ls": "--", "mfc": "none"},
+                ),
+            ):
+                if not len(values):
+                    continue
+                curve = np.asarray(values, dtype=np.float64)
+                curve = curve / ((abs(curve[0]) or 1.0) if relative else 1.0)
+                epochs = np.arange(1, len(curve) + 1)
+                every = max(1, len(curve) // 6)
+                axes.plot(epochs, curve, label=label, markevery=every, **own | style)
+                if style and history.best_epoch is not None:
+                    known = axes.get_legend_handles_labels()[1]
+                    ring = own | {"marker": "o", "ms": 9, "mfc": "none", "ls": ""}
+                    kept = None if "kept" in known else "kept"
+                    best = history.best_epoch
+                    axes.plot([best], [curve[best - 1]], label=kept, **ring)
         axes.set_xlabel("epoch")
         axes.set_ylabel("risk / risk of epoch 1" if relative else "risk")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if is_named or axes.get_legend_handles_labels()[1][1:]:
             axes.legend()
     return axes
-
-
-def _draw_curve(
-    axes: Axes, values: Any, label: str, look: Mapping[str, Any], relative: bool
-) -> None:
-    """Draw a number of every epoch, as it is or over the first."""
-    numbers = np.asarray(values, dtype=np.float64)
-    scale = (abs(numbers[0]) or 1.0) if relative and len(numbers) else 1.0
-    epochs = np.arange(1, len(numbers) + 1)
-    every = max(1, len(numbers) // 6)
-    axes.plot(epochs, numbers / scale, label=label, markevery=every, **look)
-
-
-def _ring_best(axes: Axes, history: Any, look: Mapping[str, Any], relative: bool) -> None:
-    """Mark the epoch whose weights were kept, on the curve that decided it."""
-    if history.best_epoch is None:
-        return
-    scores = history.validation
-    scale = (abs(scores[0]) or 1.0) if relative else 1.0
-    ring: dict[str, Any] = {"marker": "o", "ms": 9, "mfc": "none", "ls": "", "color": look["color"]}
-    known = axes.get_legend_handles_labels()[1]
-    label = None if "kept" in known else "kept"
-    axes.plot([history.best_epoch], [scores[history.best_epoch - 1] / scale], label=label, **ring)

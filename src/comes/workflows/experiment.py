@@ -10,7 +10,7 @@ from comes.experiment.results import Result, read_errors, read_results
 from comes.experiment.run import Outcome, run_tasks
 from comes.experiment.tasks import read_task_results, tasks_of
 from comes.files import refuse_inputs
-from comes.report import list_means, write_report
+from comes.report.experiment_page import list_means, write_report
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,15 @@ from comes.estimator.export import export_onnx, measure_onnx
 from comes.files import check_file_target, check_folder_target, expanded, refuse_inputs, refuse_same
 from comes.images import ImageClassifier, evidence_maps, load_model
 from comes.images.maps import lay_over
-from comes.report import write_predictions
+from comes.report import write_model_page
 from comes.workflows.data import open_if_project
 
 Classifier = CandidateClassifier | ImageClassifier
+UNJUDGED = (
+    "How good the model is on these rows is not known: they have no labels. Have some of the most "
+    "doubtful ones labelled (comes predict --ask-next), and judge the model by rows with labels that "
+    "training did not see (comes evaluate)."
+)
 
 
 def as_model(model: Classifier | str | Path) -> Classifier:
@@ -250,8 +255,6 @@ def predict_items(
         check_folder_target(page, ("index.html",))
         refuse_inputs(page, data, images, model)
     classifier = as_model(model)
-    if page is not None and not isinstance(classifier, ImageClassifier):
-        raise ComesError("a page shows images, and this model was trained on a table.")
     X, items = read_inputs(classifier, data, images, skip_broken, item)
     names = classifier.label_names_
     answers = None if ask_next is None else read_asked(asked, names, items)
@@ -263,12 +266,15 @@ def predict_items(
         write_prediction_table(table, output)
     written = questions = None
     if page is not None:
-        written = write_predictions(
+        written = write_model_page(
             X,
             names,
             probabilities,
             predictions,
             page,
+            title="Predictions",
+            verdict=UNJUDGED,
+            items=items,
             maps=_make_maps(classifier, X) if maps else None,
             n_examples=n_examples,
             seed=seed,
