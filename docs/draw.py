@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from comes import plots
+from comes.report import plots
 from result_tables import ROOT, read_experiment, stored
 
 IMAGES = ROOT / "docs" / "images"

@@ -89,7 +89,7 @@ def test_a_model_is_judged_and_shown(home: Path, model: str, tmp_path: Path) -> 
     assert "hamming_loss" in found["estimated"]["metrics"]
     options = ["-m", model, "-o", str(tmp_path / "page"), "--examples", "3"]
     page = run("report", str(home / "photos.csv"), *reading, *options)
-    assert page["rows"] == N
+    assert page["page"] == str(tmp_path / "page" / "index.html")
     text = (tmp_path / "page" / "index.html").read_text()
     assert all(label in text for label in LABELS) and text.count("data:image/jpeg") == 3
 

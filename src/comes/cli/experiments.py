@@ -95,8 +95,7 @@ def report(
 
         if len(runs) != 1:
             raise ComesError(f"with --model one file of data is shown; got {len(runs)}.")
-        shown = {"reading": reading, "n_examples": examples, "seed": seed}
-        page = report_model(model, runs[0], output, **shown)
+        page = report_model(model, runs[0], output, reading=reading, n_examples=examples, seed=seed)
         print_summary({"page": str(page)}, as_json)
         return
     from comes.datasets import ReadOptions

@@ -260,7 +260,7 @@ def _print_choice(choice: "Choice") -> None:
         print(f"Nothing was tried beyond: {'; '.join(choice.edges)}. There may be better.")
 
 
-page_option = options_under("A page of images")
+page_option = options_under("A page of predictions")
 question_option = options_under("What to ask next")
 
 
@@ -285,11 +285,12 @@ def predict(
     images: ImageSource = None,
     skip_broken: SkipBroken = False,
     page: Annotated[
-        Path | None, page_option(help="Also a folder for a page of images with predictions.")
+        Path | None,
+        page_option(help="Also a folder for a page of rows or images with predictions."),
     ] = None,
     examples: Annotated[
         int | None,
-        page_option(help="Images on that page, however many there are. Default: 120.", min=1),
+        page_option(help="Rows or images on that page. Default: 120.", min=1),
     ] = None,
     maps: Annotated[
         bool,
@@ -386,7 +387,8 @@ def evaluate(
 ) -> None:
     """Compare a model's scores with true labels, or judge them by candidates where there are none.
 
-    The verdict comes first, then the labels that the model is worst about; --json has all of them.
+    The verdict comes first; last come the labels that the model is worst about. --json has all
+    labels, and says why something cannot be estimated (here a dash).
 
     Example: comes evaluate test.csv --relevant 'is_*' --model model/
 
@@ -421,24 +423,24 @@ def _print_metrics(judged: "Judgement") -> None:
         print_prose(f"True labels: {values}{odd}", WIDTH)
     if judged.estimated is None:
         return
-    metrics, reasons = judged.estimated["metrics"], {}
-    values = []
-    for name, one in metrics.items():
+    known: list[str] = []
+    reasons: dict[str, list[str]] = {}
+    for name, one in judged.estimated["metrics"].items():
         if one["reason"] is not None:
             reasons.setdefault(one["reason"], []).append(title_of(name))
         elif name != "ranking_risk":  # which has no meaning of its own
-            values.append(
+            known.append(
                 f"{title_of(name)} {one['value']:.3f} ({one['low']:.3f}–{one['high']:.3f})"
             )
-    if values:
-        print_prose(f"Estimated: {', '.join(values)}", WIDTH)
+    if known:
+        print_prose(f"Estimated: {', '.join(known)}", WIDTH)
     for reason, names in reasons.items():
         print_prose(f"Cannot be estimated: {', '.join(names)}, because {reason}.", WIDTH)
 
 
 def _print_labels(qualities: Sequence["LabelQuality"]) -> None:
     """Print what is known of the labels that the model is worst about."""
-    from comes.label_metrics import LABEL_METRICS, explain_missing
+    from comes.label_metrics import LABEL_METRICS
 
     metrics = [name for name in LABEL_METRICS if name in qualities[0].metrics][:4]
     worst = qualities[:LABELS_SHOWN]
@@ -450,8 +452,6 @@ def _print_labels(qualities: Sequence["LabelQuality"]) -> None:
         for one in worst
     ]
     print_rows(rows, width=136)  # else intervals are cut
-    for sentence in explain_missing(qualities, metrics):
-        print_prose(sentence, WIDTH)
 
 
 def _print_top(judged: dict[str, float], as_json: bool) -> None:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from scipy import sparse
 
 from comes.answers import Answers, State
-from comes.answers.convert import BoolMatrix, as_indicators, check_names
+from comes.answers.convert import BoolMatrix, as_indicators, as_relevant, check_names
 from comes.answers.questions import spread_over_labels
 from comes.errors import ComesError
 from comes.files import expanded, replacing_folder
@@ -99,7 +99,7 @@ def write_model_page(
     facts: Mapping[str, str] | None = None,
     quality: Mapping[str, Mapping[str, Any]] | None = None,
     answers: Answers | None = None,
-    relevant: BoolMatrix | None = None,
+    relevant: npt.ArrayLike | None = None,
     rates: Mapping[str, npt.ArrayLike | None] | None = None,
     class_prior: Any = None,
     items: Sequence[str] | None = None,
@@ -170,6 +170,7 @@ def write_model_page(
     """
     scores = np.asarray(probabilities, dtype=float)
     predicted = as_indicators(predictions, "predictions")
+    relevant = None if relevant is None else as_relevant(relevant)
     are_pictures = hasattr(X, "names")
     items = X.names if are_pictures and items is None else items
     names = [f"row {row}" for row in range(len(scores))] if items is None else list(items)
@@ -294,7 +295,8 @@ def find_agreement(answers: Answers) -> tuple[Counts, Counts] | None:
     several, disputed = about["size"] > 1, about["min"] != about["max"]
     if not several.any():
         return None
-    return tuple(np.bincount(label[chosen], minlength=q) for chosen in (several, disputed))
+    n_several, n_disputed = (np.bincount(label[rows], minlength=q) for rows in (several, disputed))
+    return n_several, n_disputed
 
 
 def count_answers(answers: Answers, rates: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -604,9 +606,9 @@ def _draw_plots(
     class_prior: Any,
     label_names: Sequence[str],
     history: Any,
-) -> dict[str, Markup]:
-    """Return the plots for which there is something to draw, by name."""
-    axes: dict[str, Any] = {}
+) -> dict[str, Markup | None]:
+    """Return the plots by name, None where there is nothing to draw."""
+    axes: dict[str, Any] = {"quality": None, "answers": None, "risks": None}
     by_label = {source: one["by_label"] for source, one in quality.items() if one["by_label"]}
     if by_label:
         axes["quality"] = plot_quality(by_label)
@@ -617,4 +619,7 @@ def _draw_plots(
         axes["answers"] = plot_answers(answers.rename_labels(list(label_names)), class_prior)
     if history and history.risk:
         axes["risks"] = plot_risks(history)
-    return {name: Markup(as_svg(drawn, name.replace(" ", "-"))) for name, drawn in axes.items()}
+    return {
+        name: None if drawn is None else Markup(as_svg(drawn, name.replace(" ", "-")))
+        for name, drawn in axes.items()
+    }

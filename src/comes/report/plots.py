@@ -67,7 +67,7 @@ STYLE: Any = {
     "hatch.linewidth": 0.7,
 }
 LONGEST_NAME = 32  # of a label, in characters
-WIDTH = 5.0  # of a plot, in inches: on a phone its letters can still be read
+WIDTH = 4.5  # of a plot, in inches: on a phone its letters can still be read
 ROW, MARGINS = 0.22, 1.0  # height of a row of a plot by label, and of what surrounds them
 SMALL = 7.5  # size of letters in notes
 
@@ -646,8 +646,8 @@ def plot_quality(
                 text = escape_name(reason.iloc[0] if len(reason) else "not known")
                 axes.text(0.0, row, text, va="center", fontsize=SMALL, style="italic")
         name_rows(axes, shown)
-        low, high = axes.get_xlim()
-        axes.set_xlim(min(-0.02, low), max(1.02, high))
+        first_x, last_x = axes.get_xlim()
+        axes.set_xlim(min(-0.02, first_x), max(1.02, last_x))
         across = f"{LABEL_METRICS[metric]}, with intervals"
         say_across(axes, across, len(shown), len(order), "the worst")
         if isinstance(quality, Mapping):

@@ -36,6 +36,7 @@ from comes.workflows.data import reading_files
 from comes.workflows.predict import (
     Classifier,
     as_model,
+    name_source,
     open_for_model,
     rates_of_people,
     score_dataset,
@@ -44,8 +45,8 @@ from comes.workflows.predict import (
 FloatArray = npt.NDArray[np.floating]
 SEEN_SHARE = 0.02  # of the rows: more are hardly equal by chance
 COMPARED = (1, 3, 5)  # labels of a row, as the field prints it
-N_WEAK = 3  # labels that advice names
-# What is said of a model first: of a metric, how far it is from guessing (0) to the best (1).
+N_NAMED = 3  # labels or pairs that advice names
+# What the verdict is about: how far this metric is from guessing (0) to the best (1).
 HEADLINES = ("macro_auc", "macro_f1", "macro_recall", "hamming_loss")
 GRADES = {0.8: "very good", 0.6: "good", 0.3: "fair", 0.1: "weak"}
 NO_BETTER = "hardly better than guessing"
@@ -55,40 +56,33 @@ ASSUMED = {
     "answers": "no and yes come at constant rates, about pairs asked at random",
     "positives": "relevant labels are ticked at a constant rate",
 }
+# What would be good of an estimated metric, and what a model gets that guesses.
+HINTS = {
+    "hamming_loss": "0 is best; predicting nothing gives {:.2f}",
+    "macro_recall": "1 is best; guessing gives {:.2f}, the share that is predicted",
+    "macro_precision": "1 is best; guessing gives {:.2f}",
+    "macro_f1": "1 is best; predicting every label gives {:.2f}",
+    "macro_auc": "1 is best; guessing gives {}",
+    "ranking_risk": "lower is better; guessing gives {:.2f}",
+}
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """How good a model is on one data set.
+    """How good a model is on one data set: by true labels, estimated without them, or both.
 
-    Attributes
-    ----------
-    n_rows : int
-    method : str
-    convention : str
-        Convention of the metrics.
-    metrics : dict of str to float, or None
-        Metrics against true labels, if they are known.
-    degenerate : dict of str to int
-        Rows that the conventions treat differently.
-    by_label : list of LabelQuality
-        Each label against true labels, if they are known, the worst first.
-    estimated : dict, or None
-        What candidates or answers tell, if the data has any; no true label was used. ``metrics``
-        has value, low and high, labels (how many it is over), reason (why it is not known) and,
-        where true labels are known, true; ``by_label`` is a list of LabelQuality.
-    n_seen : int
-        Rows with the features of a row that training saw, for which all numbers are too good.
+    Of what is estimated, ``metrics`` has value, low and high, labels (how many it is over), reason
+    (why it is not known) and, where true labels are known, true.
     """
 
     n_rows: int
     method: str
     convention: Convention
     metrics: dict[str, float] | None = None
-    degenerate: dict[str, int] = field(default_factory=dict)
-    by_label: list[LabelQuality] = field(default_factory=list)
-    estimated: dict[str, Any] | None = None
-    n_seen: int = 0
+    degenerate: dict[str, int] = field(default_factory=dict)  # rows that conventions differ on
+    by_label: list[LabelQuality] = field(default_factory=list)  # by true labels, the worst first
+    estimated: dict[str, Any] | None = None  # what answers tell
+    n_seen: int = 0  # rows that training saw, for which all numbers are too good
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for json."""
@@ -109,42 +103,47 @@ class Judgement:
 
     def verdict(self) -> str:
         """Return in two sentences how good the model is, and how sure that is."""
-        good = sure = ""
-        if self.metrics is not None:
-            chance = np.mean([q.counts["relevant"] for q in self.by_label if q.counts["relevant"]])
-            chance /= self.n_rows
-            value = self.metrics["mean_average_precision"]
+        good, sure = "No row has a label:", "how good the model is, is unknown."
+        if self.metrics is not None and (n_relevant := self._count_relevant()):
+            value, chance = (
+                self.metrics["mean_average_precision"],
+                np.mean(n_relevant) / self.n_rows,
+            )
+            half = np.median([width_of_f1(quality) for quality in self.by_label]) / 2
             good = (
                 f"By true labels, the model is {grade(value, chance)}: mAP {value:.3f}, where 1 is "
                 f"best and guessing gives {chance:.2f}."
             )
-            widths = [
-                m.high - m.low for q in self.by_label if (m := q.metrics["f1"]).low is not None
-            ]
-            sure = f"That is measured on {counted(self.n_rows, 'row')}" + (
-                f"; the F1 of one label is known to about ± {np.median(widths) / 2:.2f}."
-                if widths
-                else ", with too few labels for intervals."
+            sure = (
+                f"That is measured on {counted(self.n_rows, 'row')}; the F1 of one label is known "
+                f"to about ± {half:.2f}."
             )
         elif self.estimated is not None:
-            good, sure = _judge_estimates(self.estimated)
+            good, sure = _judge_estimates(self.estimated, self.n_rows)
         if self.n_seen:
             sure = (
                 f"The numbers are too good: training saw {self.n_seen} of these {self.n_rows} rows;"
                 " judge the model by rows that were held out."
             )
-        return (
-            f"{good} {sure}" if good else "No row has a label: how good the model is, is unknown."
-        )
+        return f"{good} {sure}"
+
+    def _count_relevant(self) -> list[float]:
+        return [n for quality in self.by_label if (n := quality.counts["relevant"])]
 
 
-def grade(value: float, chance: float, best: float = 1.0) -> str:
+def width_of_f1(quality: LabelQuality) -> float:
+    """Return how wide the interval of the F1 of a label is; 1 where nothing is known of it."""
+    low, high = quality.metrics["f1"].low, quality.metrics["f1"].high
+    return 1.0 if low is None or high is None else high - low
+
+
+def grade(value: float, chance: Any, best: float = 1.0) -> str:
     """Return a word for how far a metric is from guessing to the best."""
     skill = (value - chance) / (best - chance) if best != chance else 0.0
     return next((word for least, word in GRADES.items() if skill >= least), NO_BETTER)
 
 
-def _judge_estimates(estimated: Mapping[str, Any]) -> tuple[str, str]:
+def _judge_estimates(estimated: Mapping[str, Any], n_rows: int) -> tuple[str, str]:
     """Return how good a model is by estimates, and how sure that is, a sentence each."""
     source, assumed = SOURCES[estimated["from"]], ASSUMED[estimated["from"]]
     if estimated["contradiction"] is not None:
@@ -157,7 +156,7 @@ def _judge_estimates(estimated: Mapping[str, Any]) -> tuple[str, str]:
             f"How good the model is cannot be estimated from these {source}.",
             f"The reason: {reason}.",
         )
-    found, chance = metrics[name], chance_levels(estimated["by_label"])[name]
+    found, chance = metrics[name], chance_levels(estimated["by_label"], n_rows)[name]
     best = 0.0 if name == "hamming_loss" else 1.0
     low, high = (grade(found[end], chance, best) for end in ("low", "high"))
     low, high = (high, low) if best == 0 else (low, high)
@@ -172,18 +171,15 @@ def _judge_estimates(estimated: Mapping[str, Any]) -> tuple[str, str]:
     )
 
 
-def chance_levels(by_label: list[LabelQuality]) -> dict[str, float]:
-    """Return what estimated metrics are of a model that guesses, by class priors.
-
-    It predicts nothing for the Hamming loss, everything for F1, and else as often as the model.
-    """
+def chance_levels(by_label: list[LabelQuality], n_rows: int) -> dict[str, float]:
+    """Return what estimated metrics are of a model that guesses, by class priors (see HINTS)."""
     prior = np.array([quality.counts["class_prior"] for quality in by_label], dtype=float)
     return {
         "hamming_loss": float(prior.mean()),
         "macro_precision": float(prior.mean()),
         "macro_f1": float((2 * prior / (1 + prior)).mean()),
         "macro_auc": 0.5,
-        "macro_recall": 0.0,
+        "macro_recall": float(np.mean([q.counts["predicted"] for q in by_label]) / n_rows),
         "ranking_risk": float((1 - prior).sum() * (len(prior) - 1) / 2),
     }
 
@@ -436,21 +432,17 @@ def report_model(
     scores = score_dataset(classifier, dataset)
     judged = _judge(classifier, dataset, scores, priors)
     probabilities = classifier.squash_scores(scores)
-    name_of_model, name_of_data = (
-        Path(one).name if isinstance(one, str | Path) else word
-        for one, word in ((model, "the model"), (data, "these rows"))
-    )
     return write_model_page(
         X,
         classifier.label_names_,
         probabilities,
         classifier.cut_scores(scores),
         folder,
-        title=f"How good is {name_of_model} on {name_of_data}?",
+        title=f"{name_source(model)} on {name_source(data)}: how good it is",
         verdict=judged.verdict(),
         steps=_advise(classifier, dataset, judged, probabilities, (model, data)),
         facts={"data": str(dataset), "method": judged.method},
-        quality=_list_quality(classifier, dataset, judged, scores),
+        quality=_list_quality(classifier, dataset, judged, probabilities),
         answers=dataset.answers,
         relevant=None if dataset.relevant is None else dataset.known_relevant(),
         rates={"no": classifier.no_rate_, "yes": classifier.yes_rate_},
@@ -480,23 +472,18 @@ def _advise(
         command = f"comes priors {data} --check --clean CLEAN.csv" if has_files else ""
         text = "Have a few rows labelled with care, and test the constant rate on them."
         steps.append((text, command))
-    f1 = {quality.label: quality.metrics["f1"] for quality in judged.qualities}
-    known = {label: one for label, one in f1.items() if one.value is not None}
-    weak = ", ".join(f"{label} ({one.value:.2f})" for label, one in list(known.items())[:N_WEAK])
+    by_label = judged.qualities
+    weak = [f"{q.label} ({q.metrics['f1']})" for q in by_label if q.metrics["f1"].value is not None]
     if weak:
-        steps.append((f"Look at the weakest labels by F1, and at their rows below: {weak}.", ""))
-    wide = sorted(
-        (label for label, one in known.items() if one.low is not None),
-        key=lambda label: known[label].low - known[label].high,
-    )
-    unknown = [label for label in f1 if label not in known]
-    if unknown or wide:
-        named = ", ".join([*unknown, *wide][:N_WEAK])
-        why = "nothing is known of the F1" if unknown else "the F1 is least sure"
-        steps.append((f"Answers about other rows help most for {named}, of which {why}.", ""))
+        named = ", ".join(weak[:N_NAMED])
+        steps.append((f"Look at the weakest labels by F1, and at their rows below: {named}.", ""))
+    unsure = sorted(by_label, key=width_of_f1, reverse=True)
+    if unsure and judged.estimated is not None:
+        named = ", ".join(quality.label for quality in unsure[:N_NAMED])
+        steps.append((f"Ask more about {named}: of these the F1 is least sure.", ""))
     questions = choose_questions(
         probabilities,
-        N_WEAK,
+        N_NAMED,
         answers=dataset.answers,
         rates=rates_of_people(classifier, dataset.answers),
     )
@@ -515,10 +502,10 @@ def _advise(
 
 
 def _list_quality(
-    classifier: Classifier, dataset: Dataset, judged: Judgement, scores: FloatArray
+    classifier: Classifier, dataset: Dataset, judged: Judgement, probabilities: FloatArray
 ) -> dict[str, dict[str, Any]]:
     """Return what is known of a model from the truth and from answers, as a page shows it."""
-    probabilities, found = classifier.squash_scores(scores), {}
+    found: dict[str, dict[str, Any]] = {}
     if judged.metrics is not None:
         relevant = dataset.known_relevant()
         guess = np.random.default_rng(0).random(relevant.shape)
@@ -542,8 +529,18 @@ def _list_quality(
         }
     estimated = judged.estimated
     if estimated is not None and dataset.answers is not None:
+        chances = chance_levels(estimated["by_label"], judged.n_rows)
         found[SOURCES[estimated["from"]]] = {
-            "overall": _describe_estimates(estimated),
+            "overall": [
+                (
+                    title_of(name),
+                    f"{one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
+                    if one["reason"] is None
+                    else "not known",
+                    one["reason"] or HINTS[name].format(chances[name]),
+                )
+                for name, one in estimated["metrics"].items()
+            ],
             "by_label": estimated["by_label"],
             "calibration": _calibrate(classifier, dataset.answers, probabilities),
             "notes": [
@@ -552,29 +549,6 @@ def _list_quality(
             ],
         }
     return found
-
-
-def _describe_estimates(estimated: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return estimated metrics with intervals or why there are none, and what would be good."""
-    chance = {name: f"{level:.2f}" for name, level in chance_levels(estimated["by_label"]).items()}
-    hints = {
-        "hamming_loss": f"0 is best; predicting nothing gives {chance['hamming_loss']}",
-        "macro_recall": "1 is best; guessing gives the share that is predicted",
-        "macro_precision": f"1 is best; guessing gives {chance['macro_precision']}",
-        "macro_f1": f"1 is best; predicting every label gives {chance['macro_f1']}",
-        "macro_auc": "1 is best; guessing gives 0.5",
-        "ranking_risk": f"lower is better; guessing gives {chance['ranking_risk']}",
-    }
-    return [
-        (
-            title_of(name),
-            "not known"
-            if one["reason"]
-            else f"{one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})",
-            one["reason"] or hints[name],
-        )
-        for name, one in estimated["metrics"].items()
-    ]
 
 
 def _calibrate(

@@ -34,9 +34,9 @@ from comes.workflows.data import open_if_project
 
 Classifier = CandidateClassifier | ImageClassifier
 UNJUDGED = (
-    "How good the model is on these rows is not known: they have no labels. Have some of the most "
-    "doubtful ones labelled (comes predict --ask-next), and judge the model by rows with labels that "
-    "training did not see (comes evaluate)."
+    "These are predictions alone, which do not say how good the model is. To know it, have some "
+    "rows labelled (comes predict --ask-next chooses them), and judge the model by them (comes "
+    "report --model)."
 )
 
 
@@ -220,9 +220,9 @@ def predict_items(
     scores : bool
         Add a column of scores for each label.
     page : path, optional
-        For images: a folder for a page of the most confident, the most doubtful and some others.
+        A folder for a page of the most confident rows or images, the most doubtful and others.
     n_examples : int
-        How many images that page shows at most.
+        How many rows or images that page shows at most.
     maps : bool
         Draw on that page where in an image the evidence for a label is.
     ask_next : path, optional
@@ -255,6 +255,8 @@ def predict_items(
         check_folder_target(page, ("index.html",))
         refuse_inputs(page, data, images, model)
     classifier = as_model(model)
+    if maps and not isinstance(classifier, ImageClassifier):
+        raise ComesError("maps (--maps) are of images, and this model was trained on a table.")
     X, items = read_inputs(classifier, data, images, skip_broken, item)
     names = classifier.label_names_
     answers = None if ask_next is None else read_asked(asked, names, items)
@@ -272,7 +274,7 @@ def predict_items(
             probabilities,
             predictions,
             page,
-            title="Predictions",
+            title=f"Predictions of {name_source(model)} on {name_source(data)}",
             verdict=UNJUDGED,
             items=items,
             maps=_make_maps(classifier, X) if maps else None,
@@ -341,6 +343,11 @@ def _make_maps(classifier: Classifier, images: Any) -> Any:
         return lay_over(classifier, shown, evidence_maps(classifier, shown, labels))
 
     return find
+
+
+def name_source(source: object) -> str:
+    """Return what a page calls a model or data."""
+    return Path(source).name if isinstance(source, str | Path) else type(source).__name__
 
 
 def read_inputs(
