@@ -124,28 +124,27 @@ def check_most(most: int) -> int:
     return most
 
 
-def height_of(n_rows: int) -> float:
-    """Return the height of a plot with so many labels, in inches."""
-    return MARGINS + ROW * n_rows
-
-
 def guide_eyes(axes: Axes) -> None:
     """Draw faint lines down the plot, to read numbers by."""
     axes.grid(axis="x", color=find_ink(axes), alpha=0.15, lw=0.6)
     axes.set_axisbelow(True)
 
 
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Write the names of labels at the left, the first at the top."""
-    axes.set_yticks(range(len(names)), [shorten_name(name) for name in names])
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
+@contextmanager
+def label_rows(
+    axes: Axes | None, names: Sequence[str], across: str, n_labels: int, which: str, room: float = 0
+) -> Iterator[Axes]:
+    """Give axes with a row for each name, the first at the top.
 
-
-def say_across(axes: Axes, text: str, n_shown: int, n_labels: int, which: str) -> None:
-    """Write what goes across and, where labels are left out, which are shown."""
-    left_out = f"\n{n_shown} of {n_labels} labels: {which}" if n_shown < n_labels else ""
-    axes.set_xlabel(text + left_out)
+    Below them stands what goes across and, where labels are left out, which are shown.
+    """
+    with drawing(axes, MARGINS + ROW * len(names) + room) as axes:
+        yield axes
+        axes.set_yticks(range(len(names)), [shorten_name(name) for name in names])
+        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.tick_params(axis="y", length=0)
+        shown = f"\n{len(names)} of {n_labels} labels: {which}" if len(names) < n_labels else ""
+        axes.set_xlabel(across + shown)
 
 
 def put_legend_above(axes: Axes, columns: int = 5) -> None:
@@ -320,7 +319,8 @@ def plot_answers(
     shown = table.loc[chosen].sort_values(
         first if class_prior is None else "class_prior", ascending=False, kind="stable"
     )
-    with drawing(axes, height_of(len(shown)) + 0.2) as axes:
+    across, which = f"share of {len(answers)} rows", "those with the most answers"
+    with label_rows(axes, list(shown["label"]), across, len(table), which, 0.2) as axes:
         left = np.zeros(len(shown))
         rows = np.arange(len(shown))
         for name, look in BARS[answers.kind].items():
@@ -328,12 +328,11 @@ def plot_answers(
             axes.barh(rows, share, left=left, height=0.7, linewidth=0.7, label=name, **look)
             left += share
         if class_prior is not None:
-            _mark_priors(axes, shown)
-        name_rows(axes, list(shown["label"]))
+            ink, priors = find_ink(axes), shown["class_prior"]
+            axes.hlines(rows, shown["lower"], shown["upper"], color=ink, lw=1.5, zorder=4)
+            axes.plot(priors, rows, "D", color=ink, ms=5, label="class prior", zorder=5)
         axes.set_xlim(0, 1)
         put_legend_above(axes)
-        across = f"share of {len(answers)} rows"
-        say_across(axes, across, len(shown), len(table), "those with the most answers")
     return axes
 
 
@@ -360,13 +359,6 @@ def _add_priors(table: pd.DataFrame, class_prior: Any) -> pd.DataFrame:
             "Pass the estimate that was made from these answers."
         )
     return table.join(priors[["class_prior", "lower", "upper"]])
-
-
-def _mark_priors(axes: Axes, table: pd.DataFrame) -> None:
-    """Draw class priors with their bounds over the bars."""
-    ink, rows = find_ink(axes), np.arange(len(table))
-    axes.hlines(rows, table["lower"], table["upper"], color=ink, lw=1.5, zorder=4)
-    axes.plot(table["class_prior"], rows, "D", color=ink, ms=5, label="class prior", zorder=5)
 
 
 LINES = ("-", ":", "-.", (0, (5, 1)))  # apart in grey, and from the dashes of the diagonal
@@ -518,7 +510,8 @@ def plot_priors(
     width = (table["upper"] - table["lower"]).fillna(np.inf)
     shown = table.loc[width.sort_values(ascending=False, kind="stable").index[:most]]
     shown = shown.sort_values("class_prior", ascending=False, kind="stable")
-    with drawing(axes, height_of(len(shown))) as axes:
+    across, which = "class prior, with bounds", "those with the widest bounds"
+    with label_rows(axes, list(shown["label"]), across, len(table), which) as axes:
         guide_eyes(axes)
         rows = np.arange(len(shown))
         axes.hlines(rows, shown["lower"], shown["upper"], color=BLUE, lw=1.5)
@@ -526,10 +519,7 @@ def plot_priors(
         if "true_prior" in shown:
             axes.plot(shown["true_prior"], rows, **HOLLOW, color=ORANGE, label="true")
             put_legend_above(axes)
-        name_rows(axes, list(shown["label"]))
         axes.set_xlim(-0.02, 1.02)
-        which = "those with the widest bounds"
-        say_across(axes, "class prior, with bounds", len(shown), len(table), which)
     return axes
 
 
@@ -631,7 +621,8 @@ def plot_quality(
     first = joined["value"].astype(float).groupby(level=0).first()  # of the first that knows it
     order = sorted(first.index, key=lambda label: (np.isnan(first[label]), first[label], label))
     shown = order[: check_most(most)]
-    with drawing(axes, height_of(len(shown)) + 0.2 * (len(sources) > 1)) as axes:
+    across, room = f"{LABEL_METRICS[metric]}, with intervals", 0.2 * (len(sources) > 1)
+    with label_rows(axes, shown, across, len(order), "the worst", room) as axes:
         guide_eyes(axes)
         for k, (name, table) in enumerate(sources.items()):
             own, (colour, marker) = table.reindex(shown), FEW[k % len(FEW)]
@@ -645,11 +636,8 @@ def plot_quality(
                 reason = joined.loc[[label], "reason"].dropna()
                 text = escape_name(reason.iloc[0] if len(reason) else "not known")
                 axes.text(0.0, row, text, va="center", fontsize=SMALL, style="italic")
-        name_rows(axes, shown)
         first_x, last_x = axes.get_xlim()
         axes.set_xlim(min(-0.02, first_x), max(1.02, last_x))
-        across = f"{LABEL_METRICS[metric]}, with intervals"
-        say_across(axes, across, len(shown), len(order), "the worst")
         if isinstance(quality, Mapping):
             put_legend_above(axes)
     return axes
@@ -718,7 +706,18 @@ def plot_ranks(
     >>> [tick.get_text() for tick in axes.get_yticklabels()]
     ['mine  1.00', 'bce  2.00']
     """
-    ranks = scores if isinstance(scores, Ranks) else _rank(scores, higher_is_better)
+    if isinstance(scores, Ranks):
+        ranks: Ranks | None = scores
+    else:
+        names, values = [str(name) for name in scores.columns], scores.to_numpy(float).T
+        ranks = rank_methods(names, values, higher_is_better=higher_is_better)
+        n_full = int(scores.notna().all(axis=1).sum())
+    if ranks is None:
+        raise ComesError(
+            "scores must have two methods (columns) or more, with numbers on two data sets (rows) "
+            f"or more; got {len(names)} methods, and {n_full} of {values.shape[1]} data sets with "
+            "all of them. Add results, or leave out methods that miss many."
+        )
     look = look or Look(ranks.methods)
     k, bars, gap = len(ranks.methods), ranks.alike(), ranks.critical_difference
     with drawing(axes, 0.9 + 0.22 * k + 0.14 * len(bars), width=4.2) as axes:
@@ -733,41 +732,16 @@ def plot_ranks(
         axes.text(1, 1.5, f"critical difference {gap:.2f}", va="bottom")
         axes.set_xlim(0.8, max(k + 0.2, 1.2 + gap))
         axes.set_ylim(-k - 0.6 * len(bars), 2.9)
-        _name_ranks(axes, ranks)
+        pairs = zip(ranks.methods, ranks.mean_rank, strict=True)
+        titles = [f"{escape_name(method)}  {rank:.2f}" for method, rank in pairs]
+        axes.set_yticks([-place for place in range(k)], titles)
+        axes.tick_params(axis="y", length=0)
+        axes.xaxis.set_ticks_position("top")
+        axes.set_xticks(range(1, k + 1))
+        axes.spines[["left", "bottom", "right"]].set_visible(False)
+        axes.spines["top"].set_visible(True)
+        axes.spines["top"].set_bounds(1, k)
     return axes
-
-
-def _rank(scores: pd.DataFrame, higher_is_better: bool) -> Ranks:
-    """Return the ranks of the methods of a table, or raise where there is nothing to rank."""
-    ranks = rank_methods(
-        [str(name) for name in scores.columns],
-        scores.to_numpy(float).T,
-        higher_is_better=higher_is_better,
-    )
-    if ranks is None:
-        n_sets, n_methods = scores.shape
-        n_full = int(scores.notna().all(axis=1).sum())
-        raise ComesError(
-            "scores must have two methods (columns) or more, with numbers on two data sets (rows) "
-            f"or more; got {n_methods} methods, and {n_full} of {n_sets} data sets with all of "
-            "them. Add results, or leave out methods that miss many."
-        )
-    return ranks
-
-
-def _name_ranks(axes: Axes, ranks: Ranks) -> None:
-    """Write the methods at the left with their mean ranks, and an axis of ranks above."""
-    k = len(ranks.methods)
-    pairs = zip(ranks.methods, ranks.mean_rank, strict=True)
-    names = [f"{escape_name(method)}  {rank:.2f}" for method, rank in pairs]
-    axes.set_yticks([-place for place in range(k)], names)
-    axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_ticks_position("top")
-    axes.set_xticks(range(1, k + 1))
-    axes.spines["top"].set_visible(True)
-    axes.spines["top"].set_bounds(1, k)
-    for side in ("left", "bottom", "right"):
-        axes.spines[side].set_visible(False)
 
 
 ONE: dict[str, Any] = {"color": BLUE, "marker": "o"}

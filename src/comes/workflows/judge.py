@@ -45,6 +45,7 @@ from comes.workflows.predict import (
 FloatArray = npt.NDArray[np.floating]
 SEEN_SHARE = 0.02  # of the rows: more are hardly equal by chance
 COMPARED = (1, 3, 5)  # labels of a row, as the field prints it
+GOOD_F1 = 0.9  # labels below may be called weak
 N_NAMED = 3  # labels or pairs that advice names
 # What the verdict is about: how far this metric is from guessing (0) to the best (1).
 HEADLINES = ("macro_auc", "macro_f1", "macro_recall", "hamming_loss")
@@ -438,7 +439,7 @@ def report_model(
         probabilities,
         classifier.cut_scores(scores),
         folder,
-        title=f"{name_source(model)} on {name_source(data)}: how good it is",
+        title=f"{name_source(model, 'A model')} on {name_source(data, 'data')}: how good it is",
         verdict=judged.verdict(),
         steps=_advise(classifier, dataset, judged, probabilities, (model, data)),
         facts={"data": str(dataset), "method": judged.method},
@@ -473,9 +474,9 @@ def _advise(
         text = "Have a few rows labelled with care, and test the constant rate on them."
         steps.append((text, command))
     by_label = judged.qualities
-    weak = [f"{q.label} ({q.metrics['f1']})" for q in by_label if q.metrics["f1"].value is not None]
+    weak = [q for q in by_label if (f1 := q.metrics["f1"].value) is not None and f1 < GOOD_F1]
     if weak:
-        named = ", ".join(weak[:N_NAMED])
+        named = ", ".join(f"{quality.label} {quality.metrics['f1']}" for quality in weak[:N_NAMED])
         steps.append((f"Look at the weakest labels by F1, and at their rows below: {named}.", ""))
     unsure = sorted(by_label, key=width_of_f1, reverse=True)
     if unsure and judged.estimated is not None:
@@ -510,6 +511,8 @@ def _list_quality(
         relevant = dataset.known_relevant()
         guess = np.random.default_rng(0).random(relevant.shape)
         chance = evaluate(guess, relevant, np.zeros_like(relevant))
+        n_present = relevant.any(axis=0).sum() * len(relevant)
+        chance["mean_average_precision"] = relevant.sum() / max(n_present, 1)
         overall = [
             (
                 metric.title,

@@ -274,7 +274,7 @@ def predict_items(
             probabilities,
             predictions,
             page,
-            title=f"Predictions of {name_source(model)} on {name_source(data)}",
+            title=f"Predictions of {name_source(model, 'a model')} on {name_source(data, 'data')}",
             verdict=UNJUDGED,
             items=items,
             maps=_make_maps(classifier, X) if maps else None,
@@ -345,9 +345,9 @@ def _make_maps(classifier: Classifier, images: Any) -> Any:
     return find
 
 
-def name_source(source: object) -> str:
-    """Return what a page calls a model or data."""
-    return Path(source).name if isinstance(source, str | Path) else type(source).__name__
+def name_source(source: object, otherwise: str) -> str:
+    """Return what a page calls a model or data: the name of its file, or else something."""
+    return Path(source).name if isinstance(source, str | Path) else otherwise
 
 
 def read_inputs(
