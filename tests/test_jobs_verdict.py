@@ -71,6 +71,7 @@ def test_estimates_are_called_so_and_say_what_they_rest_on(estimated: Judgement)
     assert "No true label was used" in good and "the class prior (of the model, given)" in good
     assert f"{auc['value']:.3f} (95 % interval {auc['low']:.3f}" in estimated.verdict()
     assert estimated.verdict().count(". ") == 1  # two sentences
+    assert "macro AUC over 3 of 10 labels" in changed(estimated, macro_auc={"labels": 3}).verdict()
 
 
 def test_a_wide_interval_is_a_wide_verdict(estimated: Judgement) -> None:

@@ -105,11 +105,10 @@ class Judgement:
     def verdict(self) -> str:
         """Return in two sentences how good the model is, and how sure that is."""
         good, sure = "No row has a label:", "how good the model is, is unknown."
-        if self.metrics is not None and (n_relevant := self._count_relevant()):
-            value, chance = (
-                self.metrics["mean_average_precision"],
-                np.mean(n_relevant) / self.n_rows,
-            )
+        shares = [quality.counts["relevant"] / self.n_rows for quality in self.by_label]
+        if self.metrics is not None and any(shares):
+            value = self.metrics["mean_average_precision"]
+            chance = float(np.mean([share for share in shares if share]))
             half = np.median([width_of_f1(quality) for quality in self.by_label]) / 2
             good = (
                 f"By true labels, the model is {grade(value, chance)}: mAP {value:.3f}, where 1 is "
@@ -128,9 +127,6 @@ class Judgement:
             )
         return f"{good} {sure}"
 
-    def _count_relevant(self) -> list[float]:
-        return [n for quality in self.by_label if (n := quality.counts["relevant"])]
-
 
 def width_of_f1(quality: LabelQuality) -> float:
     """Return how wide the interval of the F1 of a label is; 1 where nothing is known of it."""
@@ -138,7 +134,7 @@ def width_of_f1(quality: LabelQuality) -> float:
     return 1.0 if low is None or high is None else high - low
 
 
-def grade(value: float, chance: Any, best: float = 1.0) -> str:
+def grade(value: float, chance: float, best: float = 1.0) -> str:
     """Return a word for how far a metric is from guessing to the best."""
     skill = (value - chance) / (best - chance) if best != chance else 0.0
     return next((word for least, word in GRADES.items() if skill >= least), NO_BETTER)
@@ -152,10 +148,9 @@ def _judge_estimates(estimated: Mapping[str, Any], n_rows: int) -> tuple[str, st
     metrics = estimated["metrics"]
     name = next((name for name in HEADLINES if metrics[name]["reason"] is None), None)
     if name is None:
-        reason = metrics[HEADLINES[0]]["reason"]
         return (
             f"How good the model is cannot be estimated from these {source}.",
-            f"The reason: {reason}.",
+            f"The reason: {metrics[HEADLINES[0]]['reason']}.",
         )
     found, chance = metrics[name], chance_levels(estimated["by_label"], n_rows)[name]
     best = 0.0 if name == "hamming_loss" else 1.0
@@ -163,8 +158,10 @@ def _judge_estimates(estimated: Mapping[str, Any], n_rows: int) -> tuple[str, st
     low, high = (high, low) if best == 0 else (low, high)
     between = low if low == high else f"between {low} and {high}"
     ends = f"{found['low']:.3f} to {found['high']:.3f}"
+    n_labels, n_judged = estimated["labels"], found["labels"]
+    over = f" over {n_judged} of {n_labels} labels" if n_judged < n_labels else ""
     return (
-        f"Estimated from {source} alone, the model is {between}: {title_of(name)} "
+        f"Estimated from {source} alone, the model is {between}: {title_of(name)}{over} "
         f"{found['value']:.3f} (95 % interval {ends}; {best:g} is best, guessing gives "
         f"{chance:.2g}).",
         f"No true label was used: that holds if {assumed}, and the class prior "
