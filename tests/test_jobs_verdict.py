@@ -157,7 +157,7 @@ def test_advice_names_weak_labels_and_a_command_that_works(
     assert shown["title"] == "model on new rows.npz: how good it is"
     weak, sparse, ask = shown["steps"]
     worst = judge_model(model, BLIND).qualities[0]
-    assert worst.label in weak[0] and f"{worst.label} {worst.metrics['f1']}" in weak[0]
+    assert worst.label in weak[0] and f"{worst.label}: {worst.metrics['f1']}" in weak[0]
     assert "the F1 is least sure" in sparse[0]
     label = ask[0].partition(": scene ")[2].split(": ")[1].split(" ")[0]
     row = int(ask[0].partition(": scene ")[2].split(": ")[0]) - 600

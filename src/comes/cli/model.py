@@ -387,8 +387,8 @@ def evaluate(
 ) -> None:
     """Compare a model's scores with true labels, or judge them by candidates where there are none.
 
-    The verdict comes first; last come the labels that the model is worst about. --json has all
-    labels, and says why something cannot be estimated (here a dash).
+    The verdict comes first, the labels that the model is worst about last. A dash is what cannot be
+    estimated; with --json, all labels are listed, and why something is not known.
 
     Example: comes evaluate test.csv --relevant 'is_*' --model model/
 

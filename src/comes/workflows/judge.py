@@ -473,7 +473,7 @@ def _advise(
     by_label = judged.qualities
     weak = [q for q in by_label if (f1 := q.metrics["f1"].value) is not None and f1 < GOOD_F1]
     if weak:
-        named = ", ".join(f"{quality.label} {quality.metrics['f1']}" for quality in weak[:N_NAMED])
+        named = "; ".join(f"{quality.label}: {quality.metrics['f1']}" for quality in weak[:N_NAMED])
         steps.append((f"Look at the weakest labels by F1, and at their rows below: {named}.", ""))
     unsure = sorted(by_label, key=width_of_f1, reverse=True)
     if unsure and judged.estimated is not None:
