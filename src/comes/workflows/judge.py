@@ -104,7 +104,7 @@ class Judgement:
 
     def verdict(self) -> str:
         """Return in two sentences how good the model is, and how sure that is."""
-        good, sure = "No row has a label:", "how good the model is, is unknown."
+        good, sure = "No row has a relevant label:", "how good the model is, is unknown."
         shares = [quality.counts["relevant"] / self.n_rows for quality in self.by_label]
         if self.metrics is not None and any(shares):
             value = self.metrics["mean_average_precision"]
