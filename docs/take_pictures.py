@@ -79,6 +79,8 @@ def take_report(browser: Any, home: Path) -> None:
     page = browser.new_context(viewport={"width": 1100, "height": 866}).new_page()
     page.goto((home / "page" / "index.html").as_uri())
     page.screenshot(path=IMAGES / "report.png")
+    picture = Image.open(IMAGES / "report.png").convert("RGB")
+    picture.quantize(64, dither=Image.Dither.NONE).save(IMAGES / "report.png", optimize=True)
 
 
 def make_project(home: Path, n_scenes: int, by: Any) -> tuple[Project, Say]:

@@ -27,7 +27,7 @@ print(everything)
 # %%
 # Most pairs were never asked about. Diamonds are the true class priors, which are known for drawn
 # scenes: digits are in about a quarter of them, so most sure answers are "no".
-from comes.report import plot_answers, plot_label_quality, save_plot
+from comes.report import plot_answers, plot_quality, save_plot
 
 axes = plot_answers(everything, train.relevant.mean(axis=0))
 save_plot(axes, folder / "what-was-asked.svg")
@@ -70,7 +70,7 @@ for name, (method, answers) in fits.items():
 # asked about, and not against all. "Yes" gains most, though it is the rarest sure answer. The same
 # for each digit, as the area under the precision-recall curve with its interval:
 shown = ["candidates, likelihood", "no, yes and maybe, likelihood"]
-axes = plot_label_quality(
+axes = plot_quality(
     {name.removesuffix(", likelihood"): quality[name] for name in shown},
     metric="average_precision",
     label_names=train.label_names,

@@ -36,7 +36,7 @@ print("exclude rate:", estimate.exclude_rate.round(2))
 # side, and the truth.
 import pandas as pd
 
-from comes.report import plot_class_priors, save_plot
+from comes.report import plot_priors, save_plot
 
 
 def plot_with_errors(found):
@@ -46,7 +46,7 @@ def plot_with_errors(found):
     table = pd.DataFrame({"label": scenes.label_names, "class_prior": prior, **ends})
     inside = (ends["lower"] <= true_prior) & (true_prior <= ends["upper"])
     print(f"mean error {abs(prior - true_prior).mean():.3f}, {inside.sum()} of 10 inside")
-    return plot_class_priors(table, true_prior)
+    return plot_priors(table, true_prior)
 
 
 save_plot(plot_with_errors(estimate), folder / "class-priors-that-hold.svg")

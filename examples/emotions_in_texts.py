@@ -89,7 +89,7 @@ for k in np.argsort(-model.class_prior_):
 # Answers about the test comments, drawn as for training, judge the model. The AUC of a label is
 # counted among rows with a "yes" and rows with a "no", so it needs no class prior. Labels with few
 # "yes" have wide intervals or none: ask more about those.
-from comes.report import plot_label_quality, save_plot
+from comes.report import plot_quality, save_plot
 from comes.selection import estimate_metrics
 
 again = simulate_answers(truth, asked_rate=0.5, no_rate=0.8, yes_rate=0.8, seed=1)
@@ -98,7 +98,7 @@ scores = model.decision_function(test.X)
 found = estimate_metrics(
     scores, said, model.class_prior_, class_prior_error=model.class_prior_error_
 )
-axes = plot_label_quality(found, metric="auc", label_names=emotions)
+axes = plot_quality(found, metric="auc", label_names=emotions)
 save_plot(axes, folder / "auc-of-every-emotion.svg")
 print("macro AUC:", found["macro_auc"])
 

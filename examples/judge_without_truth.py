@@ -45,9 +45,9 @@ for metric in ("recall", "precision", "f1", "auc"):
 
 # %%
 # For every label, beside what only the truth can tell:
-from comes.report import plot_calibration, plot_label_quality, save_plot
+from comes.report import plot_calibration, plot_quality, save_plot
 
-axes = plot_label_quality(
+axes = plot_quality(
     {"from candidates": found, "from the truth": truth}, label_names=scenes.label_names
 )
 save_plot(axes, folder / "quality-by-digit.svg")

@@ -75,10 +75,10 @@ for metric in ("average_precision", "hamming_loss"):
 # report has the corrected one beside it. Over data sets, mean ranks are compared: methods that a
 # bar joins cannot be told apart (Nemenyi, 0.05). With four data sets and four methods the critical
 # difference is large. A claim needs more data sets, and the plot says so before a reviewer does.
-from comes.report import plot_critical_difference, save_plot
+from comes.report import plot_ranks, save_plot
 
 scores = means.pivot(index="data", columns="method", values="average_precision")
-save_plot(plot_critical_difference(scores), folder / "critical-difference.svg")
+save_plot(plot_ranks(scores), folder / "critical-difference.svg")
 
 # %%
 # ## Into the paper

@@ -20,7 +20,7 @@ from sklearn.model_selection import train_test_split
 from comes import Answers, CandidateClassifier
 from comes.datasets import open_dataset
 from comes.errors import ComesError, ComesWarning
-from comes.report import plot_answers, plot_label_quality, save_plot
+from comes.report import plot_answers, plot_quality, save_plot
 
 folder = Path(tempfile.mkdtemp(prefix="comes-"))
 try:
@@ -89,7 +89,7 @@ model = models["gaps are not asked"]
 scores = model.decision_function(tox21.X[test])
 prior = train.confirmed.sum(axis=0) / train.asked.sum(axis=0)
 found = estimate_metrics(scores, said, prior, predictions=model.cut_scores(scores))
-axes = plot_label_quality(found, metric="auc", label_names=tox21.label_names)
+axes = plot_quality(found, metric="auc", label_names=tox21.label_names)
 save_plot(axes, folder / "auc-of-every-assay.svg")
 print("macro AUC:", found["macro_auc"])
 

@@ -64,14 +64,14 @@ probabilities = model.squash_scores(scores)
 # The area under the precision-recall curve of each class, on photos that it has not seen, beside
 # the share of photos that show the class: what a ranking by chance would have.
 from comes.label_metrics import measure_labels
-from comes.report import plot_label_quality, save_plot
+from comes.report import plot_quality, save_plot
 
 quality = measure_labels(scores, truth)
 for name, precision, share in zip(
     classes, quality["average_precision"], truth.mean(axis=0), strict=True
 ):
     print(f"{name:10} {precision:.2f}   by chance {share:.2f}")
-axes = plot_label_quality(quality, metric="average_precision", label_names=classes)
+axes = plot_quality(quality, metric="average_precision", label_names=classes)
 save_plot(axes, folder / "precision-of-every-class.svg")
 
 # %%

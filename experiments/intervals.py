@@ -29,7 +29,7 @@ from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 from comes.generation import case_b, independent
-from comes.workflows.judge import JudgedMetric, judge_model
+from comes.workflows import judge_model
 
 RESULT = Path(__file__).parent / "results" / "intervals.json"
 RATES = (0.1, 0.2, 0.5, 0.8)
@@ -38,7 +38,8 @@ DRAWINGS = ("independent", "case b")
 # Draws of each set, at every rate and both ways: 200 in all.
 SEEDS = {"emotions": 4, "scene": 4, "scenes": 5, "yeast": 4, "enron": 4, "bibtex": 4}
 
-Row = tuple[str, float, int, JudgedMetric]  # set, rate, number of labels
+Estimated = dict[str, Any]  # name, value, low, high, labels, reason, true
+Row = tuple[str, float, int, Estimated]  # set, rate, number of labels
 
 
 def load(name: str, folder: Path | None) -> Dataset:
@@ -59,7 +60,7 @@ def exclude(
     return process(relevant, rate, rng)
 
 
-def judge(dataset: Dataset, rate: float, drawing: str, seed: int) -> list[JudgedMetric]:
+def judge(dataset: Dataset, rate: float, drawing: str, seed: int) -> list[Estimated]:
     """Return what candidates of held-out rows say about a model, beside the truth."""
     rng = np.random.default_rng([seed, round(100 * rate), DRAWINGS.index(drawing)])
     order = rng.permutation(len(dataset))
@@ -80,20 +81,20 @@ def judge(dataset: Dataset, rate: float, drawing: str, seed: int) -> list[Judged
     judged = Dataset(held.X, held.label_names, exclude(relevant, rate, drawing, rng), relevant)
     estimated = judge_model(model, judged).estimated
     assert estimated is not None
-    return estimated.metrics
+    return [{"name": name} | metric for name, metric in estimated["metrics"].items()]
 
 
-def summarise(found: list[JudgedMetric], n_labels: list[int]) -> dict[str, Any]:
+def summarise(found: list[Estimated], n_labels: list[int]) -> dict[str, Any]:
     """Return the counts of one metric over draws."""
-    given = [(m, q) for m, q in zip(found, n_labels, strict=True) if m.reason is None]
-    held = [m.low <= m.true <= m.high for m, _ in given]  # type: ignore[operator]
-    reasons = Counter(re.sub(r"-?\d[\d.e+-]*", "N", m.reason) for m in found if m.reason)
+    given = [(m, q) for m, q in zip(found, n_labels, strict=True) if m["reason"] is None]
+    held = [m["low"] <= m["true"] <= m["high"] for m, _ in given]
+    reasons = Counter(re.sub(r"-?\d[\d.e+-]*", "N", m["reason"]) for m in found if m["reason"])
     return {
         "draws": len(found),
         "printed": len(given),
         "held": int(sum(held)),
-        "width": _average([m.high - m.low for m, _ in given]),  # type: ignore[operator]
-        "labels": _average([m.n_labels / q for m, q in given]),
+        "width": _average([m["high"] - m["low"] for m, _ in given]),
+        "labels": _average([m["labels"] / q for m, q in given]),
         "reasons": dict(reasons.most_common()),
     }
 
@@ -116,14 +117,14 @@ def count(rows: list[Row], name: str, **where: Any) -> dict[str, Any]:
     chosen = [
         (m, q)
         for data, rate, q, m in rows
-        if m.name == name and where.get("data", data) == data and where.get("rate", rate) == rate
+        if m["name"] == name and where.get("data", data) == data and where.get("rate", rate) == rate
     ]
     return summarise([m for m, _ in chosen], [q for _, q in chosen])
 
 
 def write(rows: list[Row], path: Path) -> None:
     """Write the counts over all draws, by data set and by rate."""
-    names = list(dict.fromkeys(m.name for *_, m in rows))
+    names = list(dict.fromkeys(m["name"] for *_, m in rows))
     result = {
         "command": "python experiments/intervals.py",
         "metrics": {name: count(rows, name) for name in names},

@@ -12,7 +12,7 @@ from PIL import Image
 from comes.answers import Answers
 from comes.datasets import Images
 from comes.label_metrics import list_qualities, measure_labels
-from comes.report import KnownLabels, ReportedQuality, write_examples, write_row_report
+from comes.report import write_model_page
 
 LABELS = ["sky", "sea", "cat", "dog", "car", "bus", "tree"]
 SCORES = np.array(
@@ -25,7 +25,10 @@ SCORES = np.array(
 PREDICTIONS = SCORES > 0.5
 CANDIDATES = np.array([[1, 1, 0, 1, 1, 1, 1], [1, 1, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1]])
 RELEVANT = np.array([[1, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0, 1]])
-KNOWN: dict[str, Any] = {"candidates": CANDIDATES, "relevant": RELEVANT}
+KNOWN: dict[str, Any] = {
+    "answers": Answers.from_candidates(CANDIDATES),
+    "relevant": RELEVANT,
+}
 
 
 def save_pictures(folder: Path, names: Sequence[str], size: tuple[int, int] = (40, 30)) -> Images:
@@ -45,7 +48,7 @@ def write_three(
 ) -> Path:
     """Write a page of three pictures with `SCORES`; return it."""
     images = save_pictures(folder / "pictures", names)
-    return write_examples(images, labels, SCORES, PREDICTIONS, folder / "page", **options)
+    return write_model_page(images, labels, SCORES, PREDICTIONS, folder / "page", **options)
 
 
 class Plain:
@@ -89,22 +92,25 @@ def write_rows(folder: Path) -> Path:
     counts = {"n_relevant": "relevant", "n_predicted": "predicted"}
     bins = pd.DataFrame({"n_pairs": [5, 5], "predicted": [0.2, 0.7], "relevant": [0.3, 0.7]})
     bins["low"], bins["high"] = [0.25, 0.5], [0.4, 0.9]
-    quality = ReportedQuality(
-        "true labels",
-        {"mAP": "0.700"},
-        list_qualities(table, ROW_LABELS, counts),
-        bins,
-        ["A note."],
-    )
+    quality = {
+        "overall": [("mAP", "0.700", "1 is best")],
+        "by_label": list_qualities(table, ROW_LABELS, counts),
+        "calibration": bins,
+        "notes": ["A note."],
+    }
     rates = {"no": np.full(4, 0.8), "yes": np.full(4, 0.7)}
-    return write_row_report(
+    return write_model_page(
         TABLE,
         ROW_LABELS,
         ROW_SCORES,
         ROW_SCORES > 0.5,
         folder,
+        verdict="Two sentences. In all.",
+        steps=[("Ask about <more>.", "comes predict 'a b.csv'")],
         facts={"method": "likelihood"},
-        qualities=[quality],
-        known=KnownLabels(Answers.from_codes(CODES, "answers", ROW_LABELS), ROW_RELEVANT, rates),
+        quality={"true labels": quality},
+        answers=Answers.from_codes(CODES, "answers", ROW_LABELS),
+        relevant=ROW_RELEVANT,
+        rates=rates,
         n_examples=24,
     )

@@ -102,8 +102,8 @@ def test_what_cannot_be_is_said(model: CandidateClassifier, tmp_path: Path) -> N
     done = Dataset(None, SCENES.label_names, answers=everything, items=ITEMS)
     with pytest.raises(ComesError, match="nothing is left to ask"):
         predict_items(model, SCENES, ask_next=file, asked=done)
-    with pytest.raises(ComesError, match="a page shows images"):
-        predict_items(model, SCENES, page=tmp_path / "page")
+    with pytest.raises(ComesError, match="maps .* are of images"):
+        predict_items(model, SCENES, page=tmp_path / "page", maps=True)
     with pytest.raises(ComesError, match="next.txt"):
         predict_items(model, SCENES, ask_next=tmp_path / "next.txt")
     assert not list(tmp_path.iterdir())

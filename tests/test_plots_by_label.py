@@ -12,7 +12,7 @@ from comes.answers import Answers
 from comes.errors import ComesError
 from comes.label_metrics import LabelMetric, LabelQuality, list_qualities, measure_labels
 from comes.priors import ClassPriorEstimate, prior_table
-from comes.report.plots import figure_of, plot_answers, plot_class_priors, plot_label_quality
+from comes.report.plots import figure_of, plot_answers, plot_priors, plot_quality
 from comes.selection import estimate_metrics
 from drawn_axes import legend_of, points_of, rows_of, spans_of
 
@@ -92,8 +92,8 @@ def test_a_plot_grows_with_its_labels_up_to_a_limit() -> None:
 
 def test_bounds_of_class_priors_reach_from_lower_to_upper() -> None:
     for axes in (
-        plot_class_priors(ESTIMATE, label_names=["sky", "sea"]),
-        plot_class_priors(prior_table(ESTIMATE, ["sky", "sea"])),
+        plot_priors(ESTIMATE, label_names=["sky", "sea"]),
+        plot_priors(prior_table(ESTIMATE, ["sky", "sea"])),
     ):
         assert rows_of(axes) == ["sea", "sky"]  # the most frequent first
         assert spans_of(axes) == [[0.4, 0.7], [0.1, 0.3]]
@@ -103,7 +103,7 @@ def test_bounds_of_class_priors_reach_from_lower_to_upper() -> None:
 
 def test_true_priors_are_marked_where_they_are_known() -> None:
     table = prior_table(ESTIMATE, ["sky", "sea"], relevant=[[1, 0], [0, 1], [0, 1], [0, 0]])
-    for axes in (plot_class_priors(table), plot_class_priors(ESTIMATE, [0.25, 0.5])):
+    for axes in (plot_priors(table), plot_priors(ESTIMATE, [0.25, 0.5])):
         assert points_of(axes, 1)[:, 0].tolist() == [0.5, 0.25]
         assert legend_of(axes) == ["estimated", "true"]
 
@@ -112,7 +112,7 @@ def test_a_classifier_has_bounds_by_its_standard_errors() -> None:
     fitted = SimpleNamespace(
         class_prior_=PRIOR, class_prior_error_=np.array([0.1, np.nan]), label_names_=["sky", "sea"]
     )
-    axes = plot_class_priors(fitted)
+    axes = plot_priors(fitted)
     assert rows_of(axes) == ["sea", "sky"]
     np.testing.assert_allclose(spans_of(axes)[1], [0.2 - 0.196, 0.2 + 0.196])
     assert spans_of(axes)[0] == []  # a dot alone
@@ -126,31 +126,31 @@ def many_priors(q: int) -> pd.DataFrame:
 
 
 def test_of_many_class_priors_those_with_the_widest_bounds_are_shown() -> None:
-    axes = plot_class_priors(many_priors(217), most=3)
+    axes = plot_priors(many_priors(217), most=3)
     assert rows_of(axes) == ["label 216", "label 215", "label 214"]
     assert "3 of 217 labels: those with the widest bounds" in axes.get_xlabel()
 
 
 def test_many_class_priors_with_the_truth_are_drawn_over_it_and_all_of_them() -> None:
     truth = np.linspace(0, 1, 217)
-    axes = plot_class_priors(many_priors(217), truth)
+    axes = plot_priors(many_priors(217), truth)
     assert axes.get_xlabel() == "true class prior"
     np.testing.assert_array_equal(points_of(axes, 1)[:, 0], truth)
 
 
 def test_class_priors_that_cannot_be_drawn_are_refused() -> None:
     with pytest.raises(ComesError, match=r"for each of 2 labels; got shape \(1,\)"):
-        plot_class_priors(ESTIMATE, [0.2])
+        plot_priors(ESTIMATE, [0.2])
     with pytest.raises(ComesError, match="must name each of 2 labels; got 1 names"):
-        plot_class_priors(ESTIMATE, label_names=["sky"])
+        plot_priors(ESTIMATE, label_names=["sky"])
     with pytest.raises(ComesError, match="has no class prior"):
-        plot_class_priors(SimpleNamespace(class_prior_=None))
+        plot_priors(SimpleNamespace(class_prior_=None))
 
 
 def test_the_worst_label_comes_first_with_its_interval() -> None:
     for axes in (
-        plot_label_quality(QUALITY, label_names=NAMES),
-        plot_label_quality(list_qualities(QUALITY, NAMES, {})),
+        plot_quality(QUALITY, label_names=NAMES),
+        plot_quality(list_qualities(QUALITY, NAMES, {})),
     ):
         assert rows_of(axes) == ["sea", "sky", "cat"]
         assert spans_of(axes)[0] == pytest.approx([QUALITY["f1_low"][1], QUALITY["f1_high"][1]])
@@ -159,7 +159,7 @@ def test_the_worst_label_comes_first_with_its_interval() -> None:
 
 
 def test_a_label_of_which_nothing_is_known_says_why() -> None:
-    axes = plot_label_quality(QUALITY, metric="recall")
+    axes = plot_quality(QUALITY, metric="recall")
     assert rows_of(axes)[-1] == "2"
     assert [text.get_text() for text in axes.texts] == ["no row has the label"]
 
@@ -168,14 +168,14 @@ def test_truth_and_estimate_are_drawn_by_name_with_marks_of_their_own() -> None:
     excluded = ~RELEVANT & (np.arange(12).reshape(4, 3) % 2 == 0)
     estimates = estimate_metrics(SCORES, ~excluded, [0.5, 0.5, 0.1], n_resamples=0)
     both = {"true labels": QUALITY, "_$estimated$": estimates}
-    axes = plot_label_quality(both, label_names=NAMES, metric="recall")
+    axes = plot_quality(both, label_names=NAMES, metric="recall")
     assert len(legend_of(axes)) == 2
     assert len({line.get_marker() for line in axes.lines}) == 2
     assert (points_of(axes, 0)[:, 1] < points_of(axes, 1)[:, 1]).all()  # side by side
 
 
 def test_a_dot_without_interval_and_one_label_are_drawn() -> None:
-    axes = plot_label_quality([LabelQuality("sky", {}, {"f1": LabelMetric(0.5)})])
+    axes = plot_quality([LabelQuality("sky", {}, {"f1": LabelMetric(0.5)})])
     assert points_of(axes, 0)[:, 0].tolist() == [0.5]
     assert spans_of(axes) == [[]]
 
@@ -185,7 +185,7 @@ def test_of_many_labels_the_worst_are_shown() -> None:
         LabelQuality(f"label {k:03}", {}, {"f1": LabelMetric(1 - k / 300, 0.0, 1.0)})
         for k in range(217)
     ]
-    axes = plot_label_quality(quality, most=2)
+    axes = plot_quality(quality, most=2)
     assert rows_of(axes) == ["label 216", "label 215"]
     assert "2 of 217 labels: the worst" in axes.get_xlabel()
 
@@ -201,4 +201,4 @@ def test_quality_that_cannot_be_drawn_is_refused() -> None:
     ]
     for quality, settings, message in refused:
         with pytest.raises(ComesError, match=message):
-            plot_label_quality(quality, **settings)
+            plot_quality(quality, **settings)

@@ -8,7 +8,7 @@ import pytest
 
 from comes.answers import Answers
 from comes.errors import ComesError
-from comes.report.plots import plot_calibration, plot_critical_difference, plot_risks
+from comes.report.plots import plot_calibration, plot_ranks, plot_risks
 from comes.selection import check_reliability
 from comes.significance import rank_methods
 from comes.training import History
@@ -91,16 +91,16 @@ def test_a_single_curve_has_no_legend_and_none_at_all_is_refused() -> None:
 
 
 def test_the_best_method_is_at_the_top_beside_its_mean_rank() -> None:
-    axes = plot_critical_difference(SCORES)
+    axes = plot_ranks(SCORES)
     assert rows_of(axes) == [r" _\$mine\$  1.00", "ccmn  2.33", "bce  2.67"]
-    down = plot_critical_difference(SCORES, higher_is_better=False)
+    down = plot_ranks(SCORES, higher_is_better=False)
     assert rows_of(down)[0].startswith("bce")
 
 
 def test_bars_join_what_cannot_be_told_apart() -> None:
     ranks = rank_methods(list(SCORES.columns), SCORES.to_numpy().T, higher_is_better=True)
     assert ranks is not None
-    axes = plot_critical_difference(ranks)
+    axes = plot_ranks(ranks)
     bars = [line for line in axes.lines if line.get_linewidth() == 3]
     assert len(bars) == len(ranks.alike()) == 1
     (gap,) = (k for k, line in enumerate(axes.lines) if line.get_marker() == "|")
@@ -109,8 +109,8 @@ def test_bars_join_what_cannot_be_told_apart() -> None:
 
 def test_data_sets_that_miss_a_method_are_left_out_or_refused() -> None:
     holes = SCORES.assign(ccmn=[0.2, 0.3, np.nan])
-    assert "2.00" in rows_of(plot_critical_difference(holes))[1]
+    assert "2.00" in rows_of(plot_ranks(holes))[1]
     with pytest.raises(ComesError, match=r"got 3 methods, and 1 of 3 data sets with all of them"):
-        plot_critical_difference(SCORES.assign(ccmn=[0.2, np.nan, np.nan]))
+        plot_ranks(SCORES.assign(ccmn=[0.2, np.nan, np.nan]))
     with pytest.raises(ComesError, match="got 1 methods"):
-        plot_critical_difference(SCORES[["bce"]])
+        plot_ranks(SCORES[["bce"]])

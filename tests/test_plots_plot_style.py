@@ -15,6 +15,7 @@ import comes.report
 from comes.answers import Answers
 from comes.errors import ComesError
 from comes.report.plots import (
+    ANSWER_COLOURS,
     COLOURS,
     FEW,
     LONGEST_NAME,
@@ -22,6 +23,7 @@ from comes.report.plots import (
     Look,
     as_svg,
     check_plot_name,
+    css_colours,
     plot_answers,
     save_plot,
     shorten_name,
@@ -76,6 +78,30 @@ def test_colours_stand_out_from_each_other_for_all_eyes() -> None:
         seen = {colour: lab(np.array(matrix) @ linear(colour)) for colour in COLOURS}
         for one, other in itertools.combinations(COLOURS, 2):
             assert np.linalg.norm(seen[one] - seen[other]) > 20, (vision, one, other)
+
+
+def test_answers_can_be_told_apart_and_read_on_light_and_dark_ground() -> None:
+    for ground, colours in zip(GROUNDS, zip(*ANSWER_COLOURS.values(), strict=True), strict=True):
+        for colour in colours:
+            light, dark = sorted([luminance(colour), luminance(ground)], reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (colour, ground)  # as text
+        for vision, matrix in VISIONS.items():
+            for one, other in itertools.combinations(colours, 2):
+                seen = [lab(np.array(matrix) @ linear(colour)) for colour in (one, other)]
+                assert np.linalg.norm(seen[0] - seen[1]) > 20, (vision, one, other)
+
+
+def test_answers_have_one_colour_in_every_plot_and_page() -> None:
+    svg = as_svg(plot_answers(ANSWERS), "answers")
+    for css in css_colours():
+        names = re.findall(r"(--[a-z-]+): #", css)
+        assert names == ["--yes", "--no", "--maybe", "--not-asked"]
+        assert all(f"var({name})" in svg for name in names)
+    folder = Path(comes.report.__file__).parent
+    for path in folder.glob("*.jinja"):  # colours come from Python alone
+        assert not re.search(r"--(yes|no|maybe|not-asked):", path.read_text(encoding="utf-8"))
+    hexes = {colour for pair in ANSWER_COLOURS.values() for colour in pair}
+    assert not hexes & set(COLOURS)
 
 
 def test_every_method_has_a_look_of_its_own() -> None:

@@ -12,7 +12,7 @@ from comes import CandidateClassifier
 from comes.answers import Answers
 from comes.errors import ComesError
 from comes.label_metrics import measure_labels
-from comes.report import write_row_report
+from comes.report import write_model_page
 from command_line import command_runner
 from report_pages import ROW_RELEVANT, ROW_SCORES, TABLE, write_rows
 
@@ -32,7 +32,9 @@ def test_the_page_says_how_good_what_was_said_and_shows_rows(text: str) -> None:
     assert "<b>sea</b>" not in text and "&lt;b&gt;sea&lt;/b&gt;" in text
     assert "in 1 of 2 ranges" in text and "<svg" in text
     assert "A note." in text and "no rate" in text and "0.80" in text
-    assert "were asked about" in text and "pairs of row and label" in text
+    assert "were asked about" in text
+    assert '<p class="verdict">Two sentences. In all.</p>' in text
+    assert "Ask about &lt;more&gt;.<code>comes predict &#39;a b.csv&#39;</code>" in text
     cards = text.split('<li class="card')[1:]
     assert len(cards) <= 24
     assert any(" doubtful" in card for card in cards) and any(" mistakes" in card for card in cards)
@@ -57,12 +59,12 @@ def test_rows_without_names_of_columns_are_shown(tmp_path: Path) -> None:
     X[1, 7] = 2.5
     scores = np.array([[0.1], [0.9], [0.5]])
     for rows in (X, sparse.csr_array(X)):
-        page = write_row_report(rows, ["sky"], scores, scores > 0.6, tmp_path / "page")
+        page = write_model_page(rows, ["sky"], scores, scores > 0.6, tmp_path / "page")
         text = page.read_text(encoding="utf-8")
-        assert "2.5" in text and "neither true labels nor answers" in text
+        assert "2.5" in text and "Quality" not in text
         assert ("and 28 more columns" in text) == (rows is X)
     with pytest.raises(ComesError, match="must be probabilities"):
-        write_row_report(np.eye(2), ["sky"], [[2.0], [0.1]], [[1], [0]], tmp_path / "page")
+        write_model_page(np.eye(2), ["sky"], [[2.0], [0.1]], [[1], [0]], tmp_path / "page")
 
 
 def test_the_command_writes_the_page_of_a_saved_model(
@@ -91,12 +93,12 @@ def test_the_command_writes_the_page_of_a_saved_model(
     table.to_csv("photos.csv", index=False)
     columns = ("--labels", "said_*", "--relevant", "is_*")
     shown = run("report", "photos.csv", *columns, "-m", "model")
-    assert shown.stdout == "60 rows: report/index.html\n"
+    assert shown.stdout == "page: report/index.html\n"
     text = Path("report/index.html").read_text(encoding="utf-8")
     assert "From true labels" in text and "From answers" in text
     named = (
         "F1 of every label",
-        "What was said",
+        "Answers about every label",
         "Risk of every epoch",
         "Calibration from answers",
     )

@@ -1,11 +1,16 @@
-"""What a page says of answers, against plain loops over who said what."""
+"""What a page says of answers, against plain loops over who answered what."""
 
 import numpy as np
 import pytest
 
 from comes.answers import Answers, LongAnswers, State
 from comes.errors import ComesError
-from comes.report.model_page import count_answers, find_agreement, say_pairs, summarise_answers
+from comes.report.model_page import (
+    count_answers,
+    describe_row,
+    find_agreement,
+    summarise_answers,
+)
 
 # (row, label, person, answer): pair (0, 0) is disputed, (0, 1) agreed on, (1, 0) has one answer.
 SAID = [
@@ -42,8 +47,8 @@ def random_answers(seed: int) -> Answers:
 
 def test_a_pair_is_said_with_its_voices_where_people_disagree() -> None:
     answers = of_people()
-    assert say_pairs(answers, 0) == [("maybe", "1 no, 2 yes"), ("maybe", ""), ("not asked", "")]
-    assert say_pairs(answers, 1) == [("no", ""), ("not asked", ""), ("maybe", "1 no, 1 maybe")]
+    assert describe_row(answers, 0) == [("maybe", "1 no, 2 yes"), ("maybe", ""), ("not asked", "")]
+    assert describe_row(answers, 1) == [("no", ""), ("not asked", ""), ("maybe", "1 no, 1 maybe")]
 
 
 def test_agreement_is_that_of_loops() -> None:
@@ -59,8 +64,7 @@ def test_agreement_is_that_of_loops() -> None:
         n_disputed[label] += len(set(codes)) > 1
     agreement = find_agreement(answers)
     assert agreement is not None
-    assert agreement.n_several.tolist() == n_several
-    assert agreement.n_disputed.tolist() == n_disputed
+    assert [counts.tolist() for counts in agreement] == [n_several, n_disputed]
     assert 0 < sum(n_disputed) < sum(n_several)
 
 
@@ -102,7 +106,7 @@ def test_candidates_and_ticks_have_columns_of_their_own() -> None:
 
 def test_a_sentence_says_how_much_was_asked() -> None:
     found = summarise_answers(of_people())
-    assert "Of 6 pairs of picture and label 4 were asked about: 1 no, 3 maybe, 0 yes." in found
+    assert "Of 6 pairs 4 were asked about: 1 no, 3 maybe, 0 yes." in found
     assert "2 were not asked." in found
     assert "Several people answered about 3 pairs, and disagree about 2 of them, 1 times" in found
     assert "1 are surely not; who was" in summarise_answers(Answers.from_candidates([[1, 0]]))

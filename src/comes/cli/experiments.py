@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from comes.cli.options import Json, Seed, reading_options, takes_options
-from comes.cli.printing import format_lines, print_json, print_rows
+from comes.cli.printing import format_lines, print_json, print_rows, print_summary
 from comes.errors import ComesError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def report(
 ) -> None:
     """Write tables (Markdown, LaTeX, CSV), plots and one page with all of it.
 
-    With a model, a page about it: quality by label, calibration, what was said, and some rows.
+    With a model, a page about it: how good it is, how sure that is, what to do next, and some rows.
 
     Example: comes report runs/smoke -o report
 
@@ -94,7 +94,12 @@ def report(
     Example: comes report photos.csv --labels 'has_*' --images photos/ --model model/ -o page
     """
     if model is not None:
-        _report_model(runs, model, reading, output, examples, seed, as_json)
+        from comes.workflows.judge import report_model
+
+        if len(runs) != 1:
+            raise ComesError(f"with --model one file of data is shown; got {len(runs)}.")
+        page = report_model(model, runs[0], output, reading=reading, n_examples=examples, seed=seed)
+        print_summary({"page": str(page)}, as_json)
         return
     from comes.datasets import ReadOptions
     from comes.experiment.results import read_errors, read_results
@@ -112,24 +117,3 @@ def report(
         print_json({"page": str(page), "cells": len(results), "errors": errors})
     else:
         print(f"{len(results)} results: {page}")
-
-
-def _report_model(
-    data: list[str],
-    model: Path,
-    reading: "ReadOptions",
-    output: Path,
-    examples: int | None,
-    seed: int,
-    as_json: bool,
-) -> None:
-    """Write a page about a model, and say where it is."""
-    from comes.workflows.judge import report_model
-
-    if len(data) != 1:
-        raise ComesError(f"with --model one file of data is shown; got {len(data)}.")
-    found = report_model(model, data[0], output, reading=reading, n_examples=examples, seed=seed)
-    if as_json:
-        print_json({"page": str(found.page), "rows": found.n_rows})
-    else:
-        print(f"{found.n_rows} {found.what}: {found.page}")

@@ -33,9 +33,7 @@ from comes.cli.options import (
 )
 from comes.cli.printing import (
     STARTED,
-    format_lines,
     print_json,
-    print_metrics,
     print_prose,
     print_rounded,
     print_rows,
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
     from comes.datasets import ReadOptions
     from comes.estimator import Choice
     from comes.label_metrics import LabelQuality
-    from comes.workflows.judge import EstimatedQuality, JudgedTop, Judgement
+    from comes.workflows.judge import Judgement
 option = options_under("Training")
 rare_option = partial(option, hidden=True)
 
@@ -262,7 +260,7 @@ def _print_choice(choice: "Choice") -> None:
         print(f"Nothing was tried beyond: {'; '.join(choice.edges)}. There may be better.")
 
 
-page_option = options_under("A page of images")
+page_option = options_under("A page of predictions")
 question_option = options_under("What to ask next")
 
 
@@ -287,11 +285,12 @@ def predict(
     images: ImageSource = None,
     skip_broken: SkipBroken = False,
     page: Annotated[
-        Path | None, page_option(help="Also a folder for a page of images with predictions.")
+        Path | None,
+        page_option(help="Also a folder for a page of rows or images with predictions."),
     ] = None,
     examples: Annotated[
         int | None,
-        page_option(help="Images on that page, however many there are. Default: 120.", min=1),
+        page_option(help="Rows or images on that page. Default: 120.", min=1),
     ] = None,
     maps: Annotated[
         bool,
@@ -363,7 +362,8 @@ def _refuse_unused(target: Path | None, options: dict[str, Any], wanted: str) ->
             raise ComesError(f"{name} needs {wanted}. Add it, or leave {name} out.")
 
 
-LABELS_SHOWN = 5  # the worst
+LABELS_SHOWN = 3  # the worst
+WIDTH = 120  # of text, so that a good run fits on twelve lines
 
 
 @takes_options(reading=reading_options)
@@ -387,7 +387,8 @@ def evaluate(
 ) -> None:
     """Compare a model's scores with true labels, or judge them by candidates where there are none.
 
-    What cannot be said of a label has a reason. The labels that a model is worst about come first.
+    The verdict comes first, the labels that the model is worst about last. A dash is what cannot be
+    estimated; with --json, all labels are listed, and why something is not known.
 
     Example: comes evaluate test.csv --relevant 'is_*' --model model/
 
@@ -406,102 +407,66 @@ def evaluate(
     if as_json:
         print_json(judged.as_dict())
         return
+    print_prose(judged.verdict(), WIDTH)
+    _print_metrics(judged)
+    _print_labels(judged.qualities)
+
+
+def _print_metrics(judged: "Judgement") -> None:
+    """Print the metrics against true labels, and what is estimated without them."""
+    from comes.metrics import METRICS
+    from comes.workflows.judge import title_of
+
     if judged.metrics is not None:
-        print_metrics([(judged.method, judged.metrics)])
-        degenerate = format_lines(judged.degenerate, "; ")
-        print(f"{judged.n_rows} rows; convention: {convention}; {degenerate}")
-        _print_labels(judged.by_label, ("precision", "recall", "f1", "average_precision"))
-    if judged.estimated is not None:
-        _print_estimates(judged.estimated)
-    _print_seen(judged)
+        values = ", ".join(f"{METRICS[k].title} {v:.3f}" for k, v in judged.metrics.items())
+        odd = "".join(f"; {n} {k.replace('_', ' ')}" for k, n in judged.degenerate.items() if n)
+        print_prose(f"True labels: {values}{odd}", WIDTH)
+    if judged.estimated is None:
+        return
+    known: list[str] = []
+    reasons: dict[str, list[str]] = {}
+    for name, one in judged.estimated["metrics"].items():
+        if one["reason"] is not None:
+            reasons.setdefault(one["reason"], []).append(title_of(name))
+        elif name != "ranking_risk":  # which has no meaning of its own
+            known.append(
+                f"{title_of(name)} {one['value']:.3f} ({one['low']:.3f}–{one['high']:.3f})"
+            )
+    if known:
+        print_prose(f"Estimated: {', '.join(known)}", WIDTH)
+    for reason, names in reasons.items():
+        print_prose(f"Cannot be estimated: {', '.join(names)}, because {reason}.", WIDTH)
 
 
-def _print_top(judged: "JudgedTop", as_json: bool) -> None:
+def _print_labels(qualities: Sequence["LabelQuality"]) -> None:
+    """Print what is known of the labels that the model is worst about."""
+    from comes.label_metrics import LABEL_METRICS
+
+    metrics = [name for name in LABEL_METRICS if name in qualities[0].metrics][:4]
+    worst = qualities[:LABELS_SHOWN]
+    title = "label" if len(worst) == len(qualities) else f"worst of {len(qualities)} labels"
+    rows = [
+        {title: one.label}
+        | {k: n if isinstance(n, int) else f"{n:.3f}" for k, n in one.counts.items()}
+        | {LABEL_METRICS[name]: str(one.metrics[name]) for name in metrics}
+        for one in worst
+    ]
+    print_rows(rows, width=136)  # else intervals are cut
+
+
+def _print_top(judged: dict[str, float], as_json: bool) -> None:
     """Print the metrics of the best labels."""
     if as_json:
-        print_json(judged.as_dict())
+        print_json(judged)
         return
-    print_rows([{f"{name} ↑": f"{value:.3f}" for name, value in judged.metrics.items()}])
-    print(f"{judged.n_rows} rows; rows without relevant, which count 0: {judged.n_empty}")
-    _print_seen(judged)
-
-
-def _print_seen(judged: "Judgement | JudgedTop") -> None:
-    """Tell if the numbers are too good, as training saw the rows."""
-    if judged.n_seen:
+    print_rows([{f"{name} ↑": f"{value:.3f}" for name, value in judged.items() if "@" in name}])
+    n_rows, n_empty = judged["rows"], judged["rows_without_relevant"]
+    print(f"{n_rows} rows; rows without relevant, which count 0: {n_empty}")
+    if judged.get("rows_seen_in_training"):
         print(
-            f"{judged.n_seen} of {judged.n_rows} rows have the features of rows that training saw: "
-            "these numbers are too good for them. Take rows that were held out."
+            f"The numbers are too good: training saw {judged['rows_seen_in_training']} of these "
+            "rows; judge the model by rows that were held out."
         )
-
-
-def _print_labels(qualities: Sequence["LabelQuality"], shown: Sequence[str]) -> None:
-    """Print what is known of each label, those that the model is worst about first."""
-    from comes.label_metrics import LABEL_METRICS, explain_missing
-
-    print_rows(
-        [
-            {"label": one.label}
-            | {name: _write_count(count) for name, count in one.counts.items()}
-            | {LABEL_METRICS[name]: str(one.metrics[name]) for name in shown}
-            for one in qualities[:LABELS_SHOWN]
-        ],
-        width=136,  # else intervals are cut
-    )
-    more = len(qualities) - LABELS_SHOWN
-    if more > 0:
-        print(f"{more} more {'labels' if more > 1 else 'label'}; --json lists all.")
-    for sentence in explain_missing(qualities, shown):
-        print(sentence)
-
-
-def _write_count(count: float) -> str:
-    return str(count) if isinstance(count, int) else f"{count:.3f}"
-
-
-def _print_estimates(estimated: "EstimatedQuality") -> None:
-    source = "candidates" if estimated.kind == "candidates" else "answers"
-    rows = []
-    for metric in estimated.metrics:
-        row = {
-            f"estimated from {source}": _write_name(metric.name),
-            "value": _write_number(metric.value),
-            "95 % interval": f"{_write_number(metric.low)} to {_write_number(metric.high)}"
-            if metric.reason is None
-            else "cannot be estimated",
-            "labels": f"{metric.n_labels} of {estimated.n_labels}",
-        }
-        if any(other.true is not None for other in estimated.metrics):
-            row["true"] = _write_number(metric.true)
-        rows.append(row)
-    print_rows(rows)
-    _print_labels(estimated.by_label, ("precision", "recall", "f1", "auc"))
-    rates = (
-        "irrelevant labels are excluded at a constant rate"
-        if estimated.kind == "candidates"
-        else "no and yes are said at constant rates, about pairs that were asked at random,"
-    )
-    for reason, names in estimated.reasons().items():
-        shown = ", ".join(map(_write_name, names))
-        print(f"Cannot be estimated: {shown}, because {reason}.")
-    if estimated.contradiction is not None:
-        print(f"Warning: {estimated.contradiction}")
-    print_prose(
-        f"No true label was used. The estimates hold if {rates} and the class prior "
-        f"({estimated.prior_source}) is right."
-    )
-    if estimated.left_out and estimated.kind == "candidates":
-        print(f"Nothing excludes {', '.join(estimated.left_out)}: left out of the estimates.")
-    elif estimated.left_out:
-        print(f"Nobody says no to {', '.join(estimated.left_out)}: only recall can be estimated.")
-
-
-def _write_name(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def _write_number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
 
 
 def export(

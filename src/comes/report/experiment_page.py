@@ -30,7 +30,7 @@ from comes.report.plots import (
     as_svg,
     escape_name,
     figure_of,
-    plot_critical_difference,
+    plot_ranks,
 )
 from comes.significance import (
     LEVEL,
@@ -824,7 +824,7 @@ def draw_figures(part: Part, look: Look) -> dict[str, Figure]:
     for table in part.tables:
         figures[f"dots-{table.metric}"] = plot_dots(table, part.results, look)
         if table.ranks is not None:
-            ranks = plot_critical_difference(table.ranks, look=look)
+            ranks = plot_ranks(table.ranks, look=look)
             figures[f"ranks-{table.metric}"] = figure_of(ranks)
     figures["risk"] = plot_curves(part.results, look)
     held = [r for r in part.results if all(repeat.held_out for repeat in r.repeats)]

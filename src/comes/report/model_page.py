@@ -1,11 +1,11 @@
-"""What was asked and said about the pictures of a page: words by pair, counts by label."""
+"""The page about a model: a verdict, quality by label, the answers there are, and some rows."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -15,118 +15,322 @@ from markupsafe import Markup
 from scipy import sparse
 
 from comes.answers import Answers, State
-from comes.answers.convert import BoolMatrix, as_indicators, check_names
+from comes.answers.convert import BoolMatrix, as_indicators, as_relevant, check_names
 from comes.answers.questions import spread_over_labels
 from comes.errors import ComesError
 from comes.files import expanded, replacing_folder
-from comes.label_metrics import LABEL_METRICS, LabelQuality
+from comes.label_metrics import LABEL_METRICS
+from comes.report.pictures import Picture, draw_overlay, shrink_image
 from comes.report.plots import (
     as_svg,
+    css_colours,
     plot_answers,
     plot_calibration,
-    plot_label_quality,
+    plot_quality,
     plot_risks,
 )
 
+FloatArray = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+Maps = Callable[[Sequence[int], Sequence[int]], Sequence[npt.NDArray[np.floating]]]
+
 # How a page writes a state, by kind of answers: where only candidates or ticks are known, silence
-# is no answer.
+# is no answer. Below, the colour of each word: that of yes, no, maybe or not asked.
 WORDS = {
     "answers": {state: state.word for state in State},
     "candidates": {state: "surely not" if state == State.NO else "candidate" for state in State},
     "positives": {state: "ticked" if state == State.YES else "not ticked" for state in State},
 }
+SIGNS = {
+    "yes": "yes",
+    "ticked": "yes",
+    "no": "no",
+    "surely not": "no",
+    "maybe": "maybe",
+    "not asked": "open",
+    "candidate": "open",
+    "not ticked": "open",
+}
+SURELY_NOT, SURELY_THERE = ("no", "surely not"), ("yes", "ticked")
 # What the rates of "no" and of "yes" are called.
 RATES = {
     "answers": {"no": "no rate", "yes": "yes rate"},
     "candidates": {"no": "exclude rate"},
     "positives": {"yes": "tick rate"},
 }
+GROUPS = {
+    "confident": "most confident",
+    "doubtful": "most doubtful",
+    "random": "drawn at random",
+}
+# What a good number would be, for every column of the tables of labels.
+HINTS = {
+    "precision": "1 is best; guessing: the label's share",
+    "recall": "1 is best; guessing: the share predicted",
+    "f1": "1 is best; 0: never right",
+    "auc": "1 is best; guessing: 0.5",
+    "average_precision": "1 is best; guessing: the label's share",
+    "predicted": "near the label's share is good",
+    "contradictions": "0 is best",
+    "disagree": "0 is best",
+    "no rate": "1: a no to all it is not",
+    "yes rate": "1: a yes to all it is",
+    "exclude rate": "1: all it is not is excluded",
+    "tick rate": "1: all it is is ticked",
+    "doubtful": "few is good: 0.25 to 0.75",
+}
+N_BARS = 5  # labels that a card shows at least
+N_MAPS = 3  # of a card at most
+DOUBTFUL = (0.25, 0.75)
+MOST_CELLS = 12  # columns that a card shows
+MOST_LETTERS = 600  # of one of them
 
 
-class Agreement(NamedTuple):
-    """How far people agree about pairs that several of them answered, by label."""
+def write_model_page(
+    X: Any,
+    label_names: Sequence[str],
+    probabilities: npt.ArrayLike,
+    predictions: Any,
+    folder: str | Path,
+    *,
+    title: str = "Model",
+    verdict: str = "",
+    steps: Sequence[tuple[str, str]] = (),
+    facts: Mapping[str, str] | None = None,
+    quality: Mapping[str, Mapping[str, Any]] | None = None,
+    answers: Answers | None = None,
+    relevant: npt.ArrayLike | None = None,
+    rates: Mapping[str, npt.ArrayLike | None] | None = None,
+    class_prior: Any = None,
+    items: Sequence[str] | None = None,
+    history: Any = None,
+    maps: Maps | None = None,
+    n_examples: int = 40,
+    seed: int = 0,
+) -> Path:
+    """Write a page about a model and what it predicts, for a person to look at.
 
-    n_several: Counts  # (q,)
-    n_disputed: Counts  # (q,)
+    Of many rows or pictures it shows half of ``n_examples`` as the most confident of every label, a
+    quarter as the most doubtful, and a quarter drawn at random; its tables count all of them.
+
+    Parameters
+    ----------
+    X : DataFrame, array or sparse matrix of shape (n_samples, n_features), or Images
+        Tables are shown by column, and pictures (`comes.datasets.Images`, or any sequence of uint8
+        arrays that has ``names``) as small copies.
+    label_names : sequence of n_labels str
+    probabilities : array of shape (n_samples, n_labels)
+    predictions : bool or 0/1 array of shape (n_samples, n_labels)
+    folder : path
+        An existing page is replaced; a folder that holds anything else is refused.
+    title : str
+    verdict : str
+        What the page says first: how good the model is, and how sure that is.
+    steps : sequence of pairs of str
+        What to do next, and the command for it, "" for none.
+    facts : mapping of str to str, optional
+        Such as the data and the method.
+    quality : mapping of str to mapping, optional
+        By where it is known from, such as "true labels": ``overall``, a list of (name, value, what
+        would be good), all str; ``by_label``, a list of LabelQuality; ``calibration``, what
+        `comes.selection.check_reliability` returns, or None; ``notes``, a list of str.
+    answers : Answers of shape (n_samples, n_labels), optional
+        Predictions that contradict them are marked.
+    relevant : bool array of shape (n_samples, n_labels), optional
+        The true labels.
+    rates : mapping of "no" and "yes" to arrays of shape (n_labels,), optional
+        ``no_rate_`` and ``yes_rate_`` of a fitted model.
+    class_prior : array of shape (n_labels,), fitted classifier or estimate, optional
+        As `comes.report.plot_answers` takes it.
+    items : sequence of n_samples str, optional
+        By default the names of the pictures, or the numbers of the rows.
+    history : History, optional
+        Such as ``history_`` of a fitted model; its risks are drawn.
+    maps : callable (rows, labels) -> sequence of arrays of shape (height, width), optional
+        Where in each of these pictures the evidence for the label is, such as `evidence_maps` of
+        `comes.images`. What is above 0 is drawn over the picture when asked for.
+    n_examples : int
+        How many rows to show at most.
+    seed : int
+        Of the rows that are drawn. The same input gives the same bytes.
+
+    Returns
+    -------
+    page : Path
+        ``index.html`` in the folder, which needs nothing else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> X = pd.DataFrame({"title": ["waves", "clouds"], "red": [0.1, 0.7]})
+    >>> home = Path(tempfile.mkdtemp())
+    >>> page = write_model_page(X, ["sky"], [[0.2], [0.9]], [[0], [1]], home / "page")
+    >>> "clouds" in page.read_text(encoding="utf-8")
+    True
+    """
+    scores = np.asarray(probabilities, dtype=float)
+    predicted = as_indicators(predictions, "predictions")
+    relevant = None if relevant is None else as_relevant(relevant)
+    are_pictures = hasattr(X, "names")
+    items = X.names if are_pictures and items is None else items
+    names = [f"row {row}" for row in range(len(scores))] if items is None else list(items)
+    codes = None if answers is None else answers.candidates
+    given = {"predictions": predicted, "answers": codes, "relevant": relevant}
+    check_page_inputs(names, label_names, scores, given, n_examples)
+    picked = pick_rows(scores, n_examples, seed)
+    evidence = {} if maps is None else _find_evidence(maps, picked, scores)
+    cards = []
+    for row, reasons in picked.items():
+        labels = _list_labels(label_names, scores[row], predicted[row], answers, relevant, row)
+        picture = shrink_image(X, row) if are_pictures else None
+        cells, n_more = ([], 0) if are_pictures else _read_cells(X, row)
+        drawn = _draw_maps(picture, evidence.get(row, []), label_names)
+        cards.append(Card(row, names[row], labels, reasons, picture, drawn, cells, n_more))
+    quality = quality or {}
+    page = render_page(
+        title=title,
+        verdict=verdict,
+        steps=steps,
+        facts=facts or {},
+        quality=quality,
+        calibrated=[source for source in quality if quality[source]["calibration"] is not None],
+        plots=_draw_plots(quality, answers, class_prior, label_names, history),
+        what="picture" if are_pictures else "row",
+        n_rows=len(scores),
+        cards=cards,
+        label_names=label_names,
+        kind=None if answers is None else answers.kind,
+        summary="" if answers is None else summarise_answers(answers),
+        columns=_count_labels(scores, predicted, answers, relevant, rates or {}),
+        truth_known=relevant is not None,
+        has_maps=maps is not None,
+        filters=_list_filters(cards, answers, relevant is not None),
+    )
+    with replacing_folder(folder, ("index.html",)) as temporary:
+        # A file name may hold bytes that are no text.
+        (temporary / "index.html").write_text(page, encoding="utf-8", errors="replace")
+    return expanded(folder) / "index.html"
 
 
-def say_pairs(answers: Answers, row: int) -> list[tuple[str, str]]:
-    """Return, for every label of a row, what was said, and how many said what if they disagree."""
+def render_page(**values: Any) -> str:
+    """Return the page; names are data in it, never markup."""
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(
+            lambda name: files("comes.report").joinpath(name).read_text(encoding="utf-8")
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {
+        "signs": SIGNS,
+        "hints": HINTS,
+        "groups": GROUPS,
+        "metric_titles": LABEL_METRICS,
+        "colours": [Markup(css) for css in css_colours()],
+    }
+    return environment.get_template("model.html.jinja").render(values)
+
+
+def check_page_inputs(
+    names: Sequence[str],
+    label_names: Sequence[str],
+    scores: FloatArray,
+    given: dict[str, BoolMatrix | None],
+    n_examples: int,
+) -> None:
+    """Raise an error unless there are probabilities for every row and label."""
+    check_names(label_names)
+    n, q = shape = len(names), len(label_names)
+    for name, values in {"scores": scores, **given}.items():
+        if values is not None and values.shape != shape:
+            raise ComesError(
+                f"{n} rows and {q} label names need {name} of shape {shape}; got {values.shape}. "
+                "Give a row for every row of X and a column for every label."
+            )
+    wrong = np.argwhere(~((scores >= 0) & (scores <= 1)))
+    if len(wrong):
+        row, label = wrong[0].tolist()
+        raise ComesError(
+            f"scores must be probabilities in [0, 1]; got {scores[row, label]:g} at row {row}, "
+            f"label {label_names[label]!r}. Pass what predict_proba returns."
+        )
+    if n_examples < 1:
+        raise ComesError(f"n_examples must be 1 or more; got {n_examples}.")
+
+
+# Answers
+
+
+def describe_row(answers: Answers, row: int) -> list[tuple[str, str]]:
+    """Return the answer about every label of a row, and where people disagree, their votes."""
     words = [WORDS[answers.kind][State(code)] for code in answers.codes[row]]
-    voices = [""] * len(words)
+    votes = [""] * len(words)
     if answers.annotations is not None:
         own = answers.annotations.row == row
-        heard: dict[int, Counter[State]] = {}
-        for label, code in zip(
-            answers.annotations.label[own], answers.annotations.code[own], strict=True
-        ):
-            heard.setdefault(int(label), Counter())[State(code)] += 1
-        for label, counts in heard.items():
-            if len(counts) > 1:
-                voices[label] = ", ".join(
-                    f"{counts[state]} {state.word}" for state in sorted(counts)
-                )
-    return list(zip(words, voices, strict=True))
+        counts: dict[int, Counter[State]] = {}
+        labels, codes = answers.annotations.label[own], answers.annotations.code[own]
+        for label, code in zip(labels, codes, strict=True):
+            counts.setdefault(int(label), Counter())[State(code)] += 1
+        for label, count in counts.items():
+            if len(count) > 1:
+                votes[label] = ", ".join(f"{count[state]} {state.word}" for state in sorted(count))
+    return list(zip(words, votes, strict=True))
 
 
-def find_agreement(answers: Answers) -> Agreement | None:
-    """Return how far people agree; None if no pair has several answers."""
+def find_agreement(answers: Answers) -> tuple[Counts, Counts] | None:
+    """Return how many pairs of each label several people answered, and disagree about.
+
+    None if no pair has several answers.
+    """
     if answers.annotations is None:
         return None
     q = answers.shape[1]
-    pair, place = np.unique(
-        answers.annotations.row * q + answers.annotations.label, return_inverse=True
+    pairs = pd.Series(answers.annotations.code).groupby(
+        answers.annotations.row * q + answers.annotations.label
     )
-    several = np.bincount(place, minlength=len(pair)) > 1
-    lowest = np.full(len(pair), np.iinfo(np.int8).max, dtype=np.int8)
-    highest = np.zeros(len(pair), dtype=np.int8)
-    np.minimum.at(lowest, place, answers.annotations.code)
-    np.maximum.at(highest, place, answers.annotations.code)
-    label = pair % q
+    about = pairs.agg(["size", "min", "max"])
+    label = about.index.to_numpy() % q
+    several, disputed = about["size"] > 1, about["min"] != about["max"]
     if not several.any():
         return None
-    return Agreement(
-        np.bincount(label[several], minlength=q),
-        np.bincount(label[lowest != highest], minlength=q),
-    )
+    n_several, n_disputed = (np.bincount(label[rows], minlength=q) for rows in (several, disputed))
+    return n_several, n_disputed
 
 
 def count_answers(answers: Answers, rates: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return columns about what was said of every label, and the rates that a model found."""
+    """Return columns of counts of the answers about every label, and of the rates of a model."""
     columns: dict[str, Any] = {}
     if answers.kind == "answers":
         counts = answers.count()
         columns = {name: counts[name] for name in ("asked", "no", "maybe", "yes")}
         agreement = find_agreement(answers)
         if agreement is not None:
-            of_several = zip(agreement.n_disputed, agreement.n_several, strict=True)
-            columns["disagree"] = [f"{k} of {n}" if n else "–" for k, n in of_several]
+            pairs = zip(*agreement, strict=True)
+            columns["disagree"] = [f"{k} of {n}" if n else "–" for n, k in pairs]
         if answers.chosen is not None and answers.chosen.any():
             columns["by model"] = (answers.chosen & (answers.codes != State.NOT_ASKED)).sum(axis=0)
     elif answers.kind == "candidates":
         columns["candidate"] = [f"{share:.1%}" for share in answers.candidates.mean(axis=0)]
     else:
         columns["ticked"] = answers.confirmed.sum(axis=0)
+    q = answers.shape[1]
     for word, title in RATES[answers.kind].items():
-        if rates.get(word) is not None:
-            columns[title] = [f"{rate:.2f}" for rate in check_rates(rates[word], answers.shape[1])]
+        if rates.get(word) is None:
+            continue
+        values = np.asarray(rates[word], dtype=float)
+        if values.shape != (q,):
+            raise ComesError(
+                f"rates must hold a number for each of {q} labels; got shape {values.shape}. Pass "
+                "no_rate_ and yes_rate_ of a fitted model."
+            )
+        columns[title] = [f"{rate:.2f}" for rate in values]
     return {name: [str(value) for value in values] for name, values in columns.items()}
 
 
-def check_rates(rates: npt.ArrayLike, q: int) -> npt.NDArray[np.float64]:
-    """Return one rate per label, or raise an error."""
-    values = np.asarray(rates, dtype=float)
-    if values.shape != (q,):
-        raise ComesError(
-            f"rates must hold a number for each of {q} labels; got shape {values.shape}. Pass "
-            "no_rate_ and yes_rate_ of a fitted model."
-        )
-    return values
-
-
-def summarise_answers(answers: Answers, item: str = "picture") -> str:
-    """Return in a sentence or two how much was asked, and what was said."""
+def summarise_answers(answers: Answers) -> str:
+    """Return in a sentence or two how much was asked, and what the answers are."""
     n, q = answers.shape
     no, yes, maybe = (
         int((answers.codes == state).sum()) for state in (State.NO, State.YES, State.MAYBE)
@@ -136,62 +340,43 @@ def summarise_answers(answers: Answers, item: str = "picture") -> str:
     if answers.kind == "positives":
         return f"Of {n * q} pairs, {yes} are ticked; nobody says no."
     asked = no + yes + maybe
-    found = (
-        f"Of {n * q} pairs of {item} and label {asked} were asked about: {no} no, {maybe} maybe, "
-        f"{yes} yes. {n * q - asked} were not asked."
+    text = (
+        f"Of {n * q} pairs {asked} were asked about: {no} no, {maybe} maybe, {yes} yes. "
+        f"{n * q - asked} were not asked."
     )
     agreement = find_agreement(answers)
-    if agreement is not None:
-        found += (
-            f" Several people answered about {agreement.n_several.sum()} pairs, and disagree about "
-            f"{agreement.n_disputed.sum()} of them, {_count_disagreements(answers)} times yes "
-            "against no."
+    if agreement is not None and answers.annotations is not None:
+        n_several, n_disputed = agreement
+        n_opposed = answers.annotations.count_disagreements(answers.shape)
+        text += (
+            f" Several people answered about {n_several.sum()} pairs, and disagree about "
+            f"{n_disputed.sum()} of them, {n_opposed} times yes against no."
         )
-    return found
+    return text
 
 
-def _count_disagreements(answers: Answers) -> int:
-    """Return about how many pairs somebody said yes and somebody no."""
-    return (
-        0 if answers.annotations is None else answers.annotations.count_disagreements(answers.shape)
-    )
-
-
-FloatArray = npt.NDArray[np.float64]
-N_BARS, MOST_BARS = 5, 8  # labels that a card shows at least, and, of new pictures, at most
-# How a page writes what is known of a pair, and the sign before it.
-SIGNS = {
-    "no": "never",
-    "yes": "right",
-    "maybe": "candidate",
-    "not asked": "unasked",
-    "surely not": "never",
-    "candidate": "candidate",
-    "ticked": "right",
-    "not ticked": "unasked",
-}
-SURELY_NOT, SURELY_THERE = ("no", "surely not"), ("yes", "ticked")
+# Cards
 
 
 @dataclass(frozen=True)
 class Label:
-    """What is known about one label of one picture."""
+    """What is known about one label of one row."""
 
     name: str
     score: float
     predicted: bool
-    said: str | None = None  # a key of SIGNS; None where nothing is known of any pair
+    answer: str | None = None  # a key of SIGNS; None where nothing is known of any pair
     relevant: bool | None = None  # where the truth is known
-    voices: str = ""  # where people disagree, how many said what: "1 no, 2 yes"
+    votes: str = ""  # where people disagree, how many answered what: "1 no, 2 yes"
     number: int = 0  # its column
 
     @property
     def contradiction(self) -> str | None:
-        """What is wrong if the prediction is not what somebody said; None if nothing is."""
-        if self.predicted and self.said in SURELY_NOT:
+        """What is wrong if the prediction is not what somebody answered; None if nothing is."""
+        if self.predicted and self.answer in SURELY_NOT:
             return "predicted, but surely not"
-        if not self.predicted and self.said in SURELY_THERE:
-            return f"{'ticked' if self.said == 'ticked' else 'surely there'}, but not predicted"
+        if not self.predicted and self.answer in SURELY_THERE:
+            return f"{'ticked' if self.answer == 'ticked' else 'surely there'}, but not predicted"
         return None
 
     @property
@@ -206,26 +391,21 @@ class Label:
     @property
     def is_answered(self) -> bool:
         """Whether somebody was asked about it, and answered."""
-        return self.said in ("no", "yes", "maybe")
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A small copy of an image, as a page holds it."""
-
-    uri: str
-    width: int
-    height: int
+        return self.answer in ("no", "yes", "maybe")
 
 
 @dataclass(frozen=True)
 class Card:
-    """One picture of the page, with its labels."""
+    """One row or picture of the page, its labels, and why it is shown."""
 
     row: int
     name: str
-    picture: Picture | None  # none where the image cannot be read
     labels: list[Label]  # the highest score first
+    reasons: dict[str, list[int]]  # keys of GROUPS with the labels for which it is among the first
+    picture: Picture | None = None  # none where the image cannot be read
+    maps: list[tuple[str, Picture]] = field(default_factory=list)  # of evidence, with their labels
+    cells: list[tuple[str, str]] = field(default_factory=list)
+    n_more: int = 0  # columns that are not shown
 
     @property
     def top(self) -> list[Label]:
@@ -240,38 +420,18 @@ class Card:
             or label.is_answered
         ]
 
-    @property
-    def first(self) -> list[Label]:
-        """The labels of the highest scores: a few, or more if more are predicted."""
-        n_predicted = sum(label.predicted for label in self.labels)
-        return self.labels[: min(max(N_BARS, n_predicted), MOST_BARS)]
-
-    def said(self, word: str) -> list[Label]:
-        """Return the labels of which this was said, and agreed on."""
-        return [label for label in self.labels if label.said == word and not label.voices]
-
-    @property
-    def answered(self) -> list[Label]:
-        """Labels that somebody was asked about."""
-        return [label for label in self.labels if label.is_answered]
-
-    @property
-    def marked(self) -> list[int]:
-        """Columns of the labels that a filter by label shows this picture for."""
-        return [
-            label.number
-            for label in self.labels
-            if label.predicted or label.relevant or label.said in ("yes", "no", "maybe", "ticked")
-        ]
+    def answered_with(self, word: str) -> list[Label]:
+        """Return the labels with this answer, agreed on."""
+        return [label for label in self.labels if label.answer == word and not label.votes]
 
     @property
     def disputed(self) -> list[Label]:
-        """Labels of which people said different things."""
-        return [label for label in self.labels if label.voices]
+        """Labels about which people disagree."""
+        return [label for label in self.labels if label.votes]
 
     @property
     def contradictions(self) -> list[Label]:
-        """Labels whose prediction is not what somebody said."""
+        """Labels whose prediction is not what somebody answered."""
         return [label for label in self.labels if label.contradiction]
 
     @property
@@ -279,280 +439,51 @@ class Card:
         """Labels that are missed or false positives."""
         return [label for label in self.labels if label.verdict in ("missed", "false positive")]
 
+    @property
+    def groups(self) -> list[str]:
+        """Names of the filters that leave this card."""
+        own = {
+            "contradictions": self.contradictions,
+            "answered": [label for label in self.labels if label.is_answered],
+            "disputed": self.disputed,
+            "mistakes": self.mistakes,
+        }
+        return [*self.reasons, *(name for name, labels in own.items() if labels)]
 
-def sort_labels(labels: Sequence[Label]) -> list[Label]:
-    """Return the labels of a picture, the highest score first."""
-    return sorted(labels, key=lambda label: -label.score)
-
-
-def check_page_inputs(
-    image_names: Sequence[str],
-    label_names: Sequence[str],
-    scores: FloatArray,
-    given: dict[str, BoolMatrix | None],
-    n_examples: int,
-) -> None:
-    """Raise an error unless there are probabilities for every picture and label."""
-    check_names(label_names)
-    n, q = shape = len(image_names), len(label_names)
-    for name, values in {"scores": scores, **given}.items():
-        if values is not None and values.shape != shape:
-            raise ComesError(
-                f"{n} images and {q} label names need {name} of shape {shape}; got "
-                f"{values.shape}. Give a row for every image and a column for every label."
-            )
-    wrong = np.argwhere(~((scores >= 0) & (scores <= 1)))
-    if len(wrong):
-        row, label = wrong[0].tolist()
-        raise ComesError(
-            f"scores must be probabilities in [0, 1]; got {scores[row, label]:g} at row {row}, "
-            f"label {label_names[label]!r}. Pass what predict_proba returns."
-        )
-    if n_examples < 1:
-        raise ComesError(f"n_examples must be 1 or more; got {n_examples}.")
+    @property
+    def marked(self) -> list[int]:
+        """Columns of the labels that a filter by label shows this card for."""
+        own = [
+            label.number
+            for label in self.labels
+            if label.predicted
+            or label.relevant
+            or label.is_answered
+            or label.answer in SURELY_THERE
+        ]
+        chosen = [*self.reasons.get("confident", ()), *self.reasons.get("doubtful", ())]
+        return list(dict.fromkeys([*own, *chosen]))
 
 
-def render_page(template: str, **values: Any) -> str:
-    """Return a page; names are data in it, never markup."""
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_read_template),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["signs"] = SIGNS
-    return environment.get_template(template).render(values)
+def pick_rows(scores: FloatArray, n_examples: int, seed: int) -> dict[int, dict[str, list[int]]]:
+    """Return which rows to show, at most so many, and why, in the order of the page.
 
-
-def _read_template(name: str) -> str:
-    return files("comes.report").joinpath(name).read_text(encoding="utf-8")
-
-
-GROUPS = {
-    "confident": "most confident",
-    "doubtful": "most doubtful",
-    "random": "drawn at random",
-}
-
-
-@dataclass(frozen=True)
-class Reasons:
-    """Why a picture is shown: for which labels it is among the first, or by chance."""
-
-    confident: list[int] = field(default_factory=list)
-    doubtful: list[int] = field(default_factory=list)
-    random: list[int] = field(default_factory=list)  # of one entry if so, which is no label
-
-
-def pick_pictures(scores: FloatArray, n_examples: int, seed: int) -> dict[int, Reasons]:
-    """Return which rows to show, at most so many, and why, in the order of the page."""
-    n_doubtful = n_random = n_examples // 4
-    reasons: dict[int, Reasons] = {}
-    confident = spread_over_labels(scores, n_examples - n_doubtful - n_random)
+    The reasons are keys of GROUPS, with the labels that they are about.
+    """
+    n_shown = min(n_examples, len(scores))
+    n_doubtful = n_random = n_shown // 4
+    reasons: dict[int, dict[str, list[int]]] = {}
+    confident = spread_over_labels(scores, n_shown - n_doubtful - n_random)
     doubtful = spread_over_labels(-np.abs(scores - 0.5), n_doubtful)
     for name, (row, label) in {"confident": confident, "doubtful": doubtful}.items():
         by_label = np.argsort(label, kind="stable")
         for one, of in zip(row[by_label].tolist(), label[by_label].tolist(), strict=True):
-            getattr(reasons.setdefault(one, Reasons()), name).append(of)
-    drawn = np.random.default_rng(seed).choice(len(scores), min(n_random, len(scores)), False)
-    for row in sorted(drawn.tolist()):
-        reasons.setdefault(row, Reasons()).random.append(1)
+            reasons.setdefault(one, {}).setdefault(name, []).append(of)
+    if n_shown == len(scores):  # all, in their order
+        return {row: reasons.get(row, {}) for row in range(n_shown)}
+    for row in sorted(np.random.default_rng(seed).choice(len(scores), n_random, False).tolist()):
+        reasons.setdefault(row, {})["random"] = []
     return reasons
-
-
-MOST_CELLS = 12  # columns that a card shows
-MOST_LETTERS = 600  # of one of them
-
-
-@dataclass(frozen=True)
-class ReportedQuality:
-    """How good a model is, as a page shows it, from one source.
-
-    Attributes
-    ----------
-    source : str
-        "true labels", "candidates" or "answers".
-    overall : dict of str to str
-        Metrics over all labels, as they are written.
-    by_label : list of LabelQuality
-    calibration : DataFrame, or None
-        Predicted probabilities, the shares that were relevant, and low and high: ``bins`` of
-        `comes.selection.Calibration`.
-    notes : list of str
-        Sentences about what the numbers rely on, and what cannot be estimated.
-
-    Examples
-    --------
-    >>> ReportedQuality("true labels", {"one-error": "0.100"}).by_label
-    []
-    """
-
-    source: str
-    overall: dict[str, str]
-    by_label: list[LabelQuality] = field(default_factory=list)
-    calibration: pd.DataFrame | None = None
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def metrics(self) -> dict[str, str]:
-        """Names and titles of the metrics of labels."""
-        known = self.by_label[0].metrics if self.by_label else {}
-        return {name: title for name, title in LABEL_METRICS.items() if name in known}
-
-    @property
-    def n_held(self) -> int:
-        """In how many ranges of probabilities their mean lies in the interval."""
-        bins = self.calibration
-        return (
-            0 if bins is None else int(bins["predicted"].between(bins["low"], bins["high"]).sum())
-        )
-
-    @property
-    def counts(self) -> list[str]:
-        """Names of what is counted of labels."""
-        return list(self.by_label[0].counts) if self.by_label else []
-
-
-@dataclass(frozen=True)
-class KnownLabels:
-    """What is known of the labels of the rows; nothing by default.
-
-    Attributes
-    ----------
-    answers : Answers of shape (n_samples, n_labels), or None
-        What was said. A prediction that somebody contradicts is marked.
-    relevant : bool array of shape (n_samples, n_labels), or None
-        The true labels.
-    rates : mapping of "no" and "yes" to arrays of shape (n_labels,)
-        ``no_rate_`` and ``yes_rate_`` of a fitted model.
-    class_prior : array of shape (n_labels,), fitted classifier or estimate, or None
-        How often labels are relevant, as `comes.report.plot_answers` takes it.
-
-    Examples
-    --------
-    >>> KnownLabels(relevant=np.array([[True]])).answers is None
-    True
-    """
-
-    answers: Answers | None = None
-    relevant: BoolMatrix | None = None
-    rates: Mapping[str, npt.ArrayLike | None] = field(default_factory=dict)
-    class_prior: Any = None
-
-
-@dataclass(frozen=True)
-class ShownRow:
-    """A row of the table, its labels, and why it is shown."""
-
-    card: Card
-    reasons: Reasons
-    cells: list[tuple[str, str]]
-    n_more: int  # columns that are not shown
-
-    @property
-    def groups(self) -> list[str]:
-        """Names of the filters that leave this row."""
-        found = [name for name in GROUPS if getattr(self.reasons, name)]
-        found += ["contradictions"] if self.card.contradictions else []
-        return found + (["mistakes"] if self.card.mistakes else [])
-
-    @property
-    def marked(self) -> list[int]:
-        """Columns of the labels that a filter by label shows this row for."""
-        chosen = [*self.reasons.confident, *self.reasons.doubtful]
-        return list(dict.fromkeys([*self.card.marked, *chosen]))
-
-
-def write_row_report(
-    X: Any,
-    label_names: Sequence[str],
-    probabilities: npt.ArrayLike,
-    predictions: Any,
-    folder: str | Path,
-    *,
-    facts: Mapping[str, str] | None = None,
-    qualities: Sequence[ReportedQuality] = (),
-    items: Sequence[str] | None = None,
-    known: KnownLabels | None = None,
-    history: Any = None,
-    n_examples: int = 40,
-    seed: int = 0,
-) -> Path:
-    """Write a page about a model of a table, for a person to look at.
-
-    Parameters
-    ----------
-    X : DataFrame, array or sparse matrix of shape (n_samples, n_features)
-        Shown as it is: text and numbers by column.
-    label_names : sequence of n_labels str
-    probabilities : array of shape (n_samples, n_labels)
-    predictions : bool or 0/1 array of shape (n_samples, n_labels)
-    folder : path
-        An existing page is replaced; a folder that holds anything else is refused.
-    facts : mapping of str to str, optional
-        What the page says first, such as the method.
-    qualities : sequence of ReportedQuality
-    items : sequence of n_samples str, optional
-        By default the numbers of the rows.
-    known : KnownLabels, optional
-    history : History, optional
-        Of the training, such as ``history_`` of a fitted model; its risks are drawn.
-    n_examples : int
-        How many rows to show at most: half of them the most confident of every label, a quarter
-        the most doubtful, a quarter drawn at random.
-    seed : int
-        Seed of the draw. The same input gives the same bytes.
-
-    Returns
-    -------
-    page : Path
-        ``index.html`` in the folder, which needs nothing else.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> X = pd.DataFrame({"title": ["waves", "clouds"], "red": [0.1, 0.7]})
-    >>> home = Path(tempfile.mkdtemp())
-    >>> page = write_row_report(X, ["sky"], [[0.2], [0.9]], [[0], [1]], home / "page")
-    >>> "clouds" in page.read_text(encoding="utf-8")
-    True
-    """
-    scores = np.asarray(probabilities, dtype=float)
-    predicted = as_indicators(predictions, "predictions")
-    known = known or KnownLabels()
-    answers, relevant = known.answers, known.relevant
-    names = [str(row) for row in range(len(scores))] if items is None else list(items)
-    codes = None if answers is None else answers.candidates
-    given = {"predictions": predicted, "answers": codes, "relevant": relevant}
-    check_page_inputs(names, label_names, scores, given, n_examples)
-    shown = []
-    for row, reasons in pick_pictures(scores, n_examples, seed).items():
-        labels = _list_labels(label_names, scores[row], predicted[row], answers, relevant, row)
-        cells, n_more = _read_cells(X, row)
-        shown.append(ShownRow(Card(row, names[row], None, labels), reasons, cells, n_more))
-    page = render_page(
-        "rows.html.jinja",
-        title="Report",
-        n_rows=len(scores),
-        facts=facts or {},
-        qualities=qualities,
-        plots=_draw_plots(qualities),
-        quality_plot=_draw_quality(qualities),
-        answers_plot=_draw_answers(known, label_names),
-        risk_plot=_draw_risks(history),
-        shown=shown,
-        label_names=label_names,
-        kind=None if answers is None else answers.kind,
-        said=None if answers is None else summarise_answers(answers, "row"),
-        columns=_count_labels(predicted, answers, relevant, known.rates),
-        has_items=items is not None,
-        truth_known=relevant is not None,
-        filters=_list_filters(shown, answers is not None, relevant is not None),
-    )
-    with replacing_folder(folder, ("index.html",)) as temporary:
-        (temporary / "index.html").write_text(page, encoding="utf-8", errors="replace")
-    return expanded(folder) / "index.html"
 
 
 def _list_labels(
@@ -564,17 +495,13 @@ def _list_labels(
     row: int,
 ) -> list[Label]:
     """Return the labels of a row, the highest probability first."""
-    said = [(None, "")] * len(label_names) if answers is None else say_pairs(answers, row)
+    about = [(None, "")] * len(label_names) if answers is None else describe_row(answers, row)
     truth = [None] * len(label_names) if relevant is None else relevant[row].tolist()
-    columns = zip(label_names, scores.tolist(), predicted.tolist(), said, truth, strict=True)
-    return sort_labels(
-        [
-            Label(name, score, is_predicted, word, is_relevant, voices, number)
-            for number, (name, score, is_predicted, (word, voices), is_relevant) in enumerate(
-                columns
-            )
-        ]
-    )
+    labels = [
+        Label(name, float(scores[j]), bool(predicted[j]), about[j][0], truth[j], about[j][1], j)
+        for j, name in enumerate(label_names)
+    ]
+    return sorted(labels, key=lambda label: -label.score)
 
 
 def _read_cells(X: Any, row: int) -> tuple[list[tuple[str, str]], int]:
@@ -590,10 +517,10 @@ def _read_cells(X: Any, row: int) -> tuple[list[tuple[str, str]], int]:
         pairs = [(str(name), X.iloc[row, j]) for j, name in enumerate(X.columns)]
     else:
         pairs = [(f"x{j}", value) for j, value in enumerate(np.asarray(X[row]).tolist())]
-    texts = [(name, _write_cell(value)) for name, value in pairs]
     in_words = [isinstance(value, str) for _, value in pairs]
     order = sorted(range(len(pairs)), key=lambda k: not in_words[k])[:MOST_CELLS]
-    return [texts[k] for k in sorted(order)], len(pairs) - len(order)
+    shown = [(pairs[k][0], _write_cell(pairs[k][1])) for k in sorted(order)]
+    return shown, len(pairs) - len(order)
 
 
 def _write_cell(value: Any) -> str:
@@ -606,55 +533,93 @@ def _write_cell(value: Any) -> str:
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]} …"
 
 
+def _find_evidence(
+    maps: Maps, picked: dict[int, dict[str, list[int]]], scores: FloatArray
+) -> dict[int, list[tuple[int, npt.NDArray[np.floating]]]]:
+    """Return labels and maps by row: of what a picture is shown for, and of its highest score."""
+    wanted = []
+    for row, why in picked.items():
+        labels = [*why.get("confident", ()), *why.get("doubtful", ()), int(scores[row].argmax())]
+        wanted += [(row, label) for label in list(dict.fromkeys(labels))[:N_MAPS]]
+    found: dict[int, list[tuple[int, npt.NDArray[np.floating]]]] = {}
+    every = maps([row for row, _ in wanted], [label for _, label in wanted])
+    for (row, label), evidence in zip(wanted, every, strict=True):
+        found.setdefault(row, []).append((label, evidence))
+    return found
+
+
+def _draw_maps(
+    picture: Picture | None,
+    evidence: Sequence[tuple[int, npt.NDArray[np.floating]]],
+    label_names: Sequence[str],
+) -> list[tuple[str, Picture]]:
+    """Return the maps of a picture that have something to show, with the names of their labels."""
+    if picture is None:
+        return []
+    drawn = [(label_names[k], draw_overlay(values, picture[1:])) for k, values in evidence]
+    return [(name, overlay) for name, overlay in drawn if overlay is not None]
+
+
 def _count_labels(
-    predictions: BoolMatrix,
+    scores: FloatArray,
+    predicted: BoolMatrix,
     answers: Answers | None,
     relevant: BoolMatrix | None,
     rates: Mapping[str, Any],
 ) -> dict[str, list[str]]:
-    """Return columns of what is predicted and was said of every label, over all rows."""
-    columns = {"predicted": [f"{share:.1%}" for share in predictions.mean(axis=0)]}
+    """Return columns of shares and counts of every label, over all rows."""
+    columns = {"predicted": [f"{share:.1%}" for share in predicted.mean(axis=0)]}
     if relevant is not None:
         columns["relevant"] = [f"{share:.1%}" for share in relevant.mean(axis=0)]
-    return columns if answers is None else columns | count_answers(answers, rates)
+    if answers is not None:
+        columns |= count_answers(answers, rates)
+        wrong = (predicted & (answers.codes == State.NO)).sum(axis=0)
+        wrong += (~predicted & (answers.codes == State.YES)).sum(axis=0)
+        columns["contradictions"] = [str(count) for count in wrong]
+    if relevant is None and answers is None:
+        low, high = DOUBTFUL
+        columns["mean probability"] = [f"{mean:.3f}" for mean in scores.mean(axis=0)]
+        doubtful = ((scores > low) & (scores < high)).sum(axis=0)
+        columns["doubtful"] = [str(count) for count in doubtful]
+    return columns
 
 
 def _list_filters(
-    shown: Sequence[ShownRow], has_answers: bool, truth_known: bool
+    cards: Sequence[Card], answers: Answers | None, truth_known: bool
 ) -> list[tuple[str, str, int]]:
-    """Return the name of every filter, its words, and how many rows it leaves."""
-    words = dict(GROUPS)
-    if has_answers:
+    """Return the name of every filter, its words, and how many cards it leaves."""
+    words = {name: text for name, text in GROUPS.items() if any(name in c.reasons for c in cards)}
+    if answers is not None:
         words["contradictions"] = "with contradictions"
+        if answers.kind == "answers":
+            words["answered"] = "with answers"
+        if find_agreement(answers) is not None:
+            words["disputed"] = "where people disagree"
     if truth_known:
         words["mistakes"] = "with mistakes"
-    return [(name, text, sum(name in r.groups for r in shown)) for name, text in words.items()]
+    return [(name, text, sum(name in c.groups for c in cards)) for name, text in words.items()]
 
 
-def _draw_plots(qualities: Sequence[ReportedQuality]) -> list[Markup | None]:
-    """Return the plot of the calibration from every source, None where there is none."""
-    return [
-        None
-        if quality.calibration is None
-        else Markup(as_svg(plot_calibration(quality.calibration), f"calibration-{k}"))
-        for k, quality in enumerate(qualities)
-    ]
-
-
-def _draw_quality(qualities: Sequence[ReportedQuality]) -> Markup | None:
-    """Return the plot of the F1 of every label by all sources, None where there is none."""
-    sources = {quality.source: quality.by_label for quality in qualities if quality.by_label}
-    return Markup(as_svg(plot_label_quality(sources), "by-label")) if sources else None
-
-
-def _draw_answers(known: KnownLabels, label_names: Sequence[str]) -> Markup | None:
-    """Return the plot of what was said about every label, None where nothing was."""
-    if known.answers is None:
-        return None
-    said = known.answers.rename_labels(list(label_names))
-    return Markup(as_svg(plot_answers(said, known.class_prior), "said"))
-
-
-def _draw_risks(history: Any) -> Markup | None:
-    """Return the plot of a training, None where no epoch is known."""
-    return Markup(as_svg(plot_risks(history), "risks")) if history and history.risk else None
+def _draw_plots(
+    quality: Mapping[str, Mapping[str, Any]],
+    answers: Answers | None,
+    class_prior: Any,
+    label_names: Sequence[str],
+    history: Any,
+) -> dict[str, Markup | None]:
+    """Return the plots by name, None where there is nothing to draw."""
+    axes: dict[str, Any] = {"quality": None, "answers": None, "risks": None}
+    by_label = {source: one["by_label"] for source, one in quality.items() if one["by_label"]}
+    if by_label:
+        axes["quality"] = plot_quality(by_label)
+    for source, one in quality.items():
+        if one["calibration"] is not None:
+            axes[f"calibration-{source}"] = plot_calibration(one["calibration"])
+    if answers is not None:
+        axes["answers"] = plot_answers(answers.rename_labels(list(label_names)), class_prior)
+    if history and history.risk:
+        axes["risks"] = plot_risks(history)
+    return {
+        name: None if drawn is None else Markup(as_svg(drawn, name.replace(" ", "-")))
+        for name, drawn in axes.items()
+    }

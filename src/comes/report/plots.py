@@ -1,4 +1,4 @@
-"""The one style of all plots: colours, markers, ink, and axes to draw on."""
+"""Plots of answers, class priors, quality, calibration, risks and ranks, all in one style."""
 
 import io
 import re
@@ -20,16 +20,18 @@ from comes.answers import Answers
 from comes.answers.convert import as_relevant
 from comes.errors import ComesError, listed
 from comes.files import replacing_file
-from comes.label_metrics import (
-    LABEL_METRICS,
-    LabelMetric,
-    LabelQuality,
-    bound_share,
-    list_qualities,
-)
+from comes.label_metrics import LABEL_METRICS, LabelQuality, bound_share, list_qualities
 from comes.methods import METHODS, table_rank
 from comes.significance import Ranks, rank_methods
 
+# One colour for every answer, on light and on dark ground, in all plots and pages: apart from each
+# other also for the colour-blind, and dark or light enough to be read as text.
+ANSWER_COLOURS = {
+    "yes": ("#0a567a", "#4db6e6"),
+    "no": ("#7f260e", "#f0692c"),
+    "maybe": ("#8e730f", "#f1e08a"),
+    "not asked": ("#6d7783", "#7f888f"),
+}
 # Of middle lightness, three times as light or as dark as the ground, and apart from each other
 # also without red or green; tests/test_plots_plot_style.py measures both.
 COLOURS = (
@@ -44,7 +46,7 @@ COLOURS = (
 )
 MARKERS = "sv^DPoXd"
 # Of a few things that are no methods: first those that are farthest apart, also in grey.
-BLUE, ORANGE, GREY = "#3273dc", "#d55e00", "#7d9998"
+BLUE, ORANGE = "#3273dc", "#d55e00"
 FEW = ((BLUE, "o"), (ORANGE, "D"), ("#4b6795", "s"), ("#c80d4b", "^"))
 INK = "#010203"  # stands for the colour of the text around a plot
 STYLE: Any = {
@@ -65,25 +67,13 @@ STYLE: Any = {
     "hatch.linewidth": 0.7,
 }
 LONGEST_NAME = 32  # of a label, in characters
-WIDTH = 6.0  # of a plot, in inches
+WIDTH = 4.5  # of a plot, in inches: on a phone its letters can still be read
 ROW, MARGINS = 0.22, 1.0  # height of a row of a plot by label, and of what surrounds them
 SMALL = 7.5  # size of letters in notes
 
 
 class Look:
-    """One colour and marker for every method, the same in all plots of a report.
-
-    Parameters
-    ----------
-    methods : sequence of str
-        Names of methods; those of the paper have the same look everywhere.
-
-    Examples
-    --------
-    >>> look = Look(["bce", "mine"])
-    >>> look("mine")
-    {'color': '#3273dc', 'marker': 'd'}
-    """
+    """One colour and marker for every method, the same in all plots of a report."""
 
     def __init__(self, methods: Sequence[str]) -> None:
         paper = sorted((m for m, f in METHODS.items() if f.paper_rank is not None), key=table_rank)
@@ -98,21 +88,7 @@ class Look:
 
 
 def escape_name(name: str) -> str:
-    r"""Return a name that matplotlib shows as it is: no mathematics, no hidden legend entry.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    shown : str
-
-    Examples
-    --------
-    >>> escape_name("$5"), escape_name("_hidden")
-    ('\\$5', ' _hidden')
-    """
+    """Return a name that matplotlib shows as it is: no mathematics, no hidden legend entry."""
     name = name.replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name
 
@@ -128,7 +104,7 @@ def shorten_name(name: str) -> str:
 
 @contextmanager
 def drawing(axes: Axes | None, height: float, width: float = WIDTH) -> Iterator[Axes]:
-    """Give axes to draw on: the caller's as they are, or new ones in the style of the house."""
+    """Give axes to draw on: the caller's as they are, or new ones in the style of all plots."""
     if axes is not None:
         yield axes
         return
@@ -148,28 +124,27 @@ def check_most(most: int) -> int:
     return most
 
 
-def height_of(n_rows: int) -> float:
-    """Return the height of a plot with so many labels, in inches."""
-    return MARGINS + ROW * n_rows
-
-
 def guide_eyes(axes: Axes) -> None:
     """Draw faint lines down the plot, to read numbers by."""
     axes.grid(axis="x", color=find_ink(axes), alpha=0.15, lw=0.6)
     axes.set_axisbelow(True)
 
 
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Write the names of labels at the left, the first at the top."""
-    axes.set_yticks(range(len(names)), [shorten_name(name) for name in names])
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
+@contextmanager
+def label_rows(
+    axes: Axes | None, names: Sequence[str], across: str, n_labels: int, which: str, room: float = 0
+) -> Iterator[Axes]:
+    """Give axes with a row for each name, the first at the top.
 
-
-def say_across(axes: Axes, text: str, n_shown: int, n_labels: int, which: str) -> None:
-    """Write what goes across and, where labels are left out, which are shown."""
-    left_out = f"\n{n_shown} of {n_labels} labels: {which}" if n_shown < n_labels else ""
-    axes.set_xlabel(text + left_out)
+    Below them stands what goes across and, where labels are left out, which are shown.
+    """
+    with drawing(axes, MARGINS + ROW * len(names) + room) as axes:
+        yield axes
+        axes.set_yticks(range(len(names)), [shorten_name(name) for name in names])
+        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.tick_params(axis="y", length=0)
+        shown = f"\n{len(names)} of {n_labels} labels: {which}" if len(names) < n_labels else ""
+        axes.set_xlabel(across + shown)
 
 
 def put_legend_above(axes: Axes, columns: int = 5) -> None:
@@ -198,18 +173,7 @@ DOTS_PER_INCH = 200
 
 
 def check_plot_name(path: str | Path) -> None:
-    """Raise unless a plot can be written under this name.
-
-    Parameters
-    ----------
-    path : path
-
-    Examples
-    --------
-    >>> check_plot_name("priors.txt")
-    Traceback (most recent call last):
-    comes.errors.ComesError: priors.txt should end in .png, .pdf or .svg; got .txt.
-    """
+    """Raise unless a plot can be written under this name."""
     path = Path(path)
     if path.suffix.lower() not in LEFT_OUT:
         raise ComesError(
@@ -218,22 +182,7 @@ def check_plot_name(path: str | Path) -> None:
 
 
 def figure_of(axes: Axes) -> Figure:
-    """Return the figure that axes belong to.
-
-    Parameters
-    ----------
-    axes : Axes
-
-    Returns
-    -------
-    figure : Figure
-
-    Examples
-    --------
-    >>> figure = Figure()
-    >>> figure_of(figure.subfigures().add_subplot()) is figure
-    True
-    """
+    """Return the figure that axes belong to."""
     figure: Any = axes.figure
     return figure if isinstance(figure, Figure) else figure.figure  # the whole of a part
 
@@ -247,7 +196,7 @@ def save_plot(axes: Axes, path: str | Path, *, transparent: bool = False) -> Pat
     Parameters
     ----------
     axes : Axes
-        As the functions of this room return them.
+        As the plot functions return them.
     path : path
         A .svg, .pdf or .png file.
     transparent : bool
@@ -281,26 +230,9 @@ def save_plot(axes: Axes, path: str | Path, *, transparent: bool = False) -> Pat
 
 
 def as_svg(plot: Axes | Figure, name: str) -> str:
-    """Return a plot as a part of a page: its ink is the colour of the text around it.
+    """Return a plot as a part of a page, in the page's colours of text and answers.
 
-    Parameters
-    ----------
-    plot : Axes or Figure
-        In the style of this room.
-    name : str
-        Unique in the page: the ids in the plot begin with it.
-
-    Returns
-    -------
-    svg : str
-
-    Examples
-    --------
-    >>> from comes import Answers
-    >>> from comes.report import plot_answers
-    >>> svg = as_svg(plot_answers(Answers(no=[[1]], label_names=["sky"])), "answers")
-    >>> svg.startswith("<svg"), "sky" in svg, "currentColor" in svg
-    (True, True, True)
+    Ids in the plot begin with the name, which must be unique in the page.
     """
     figure = plot if isinstance(plot, Figure) else figure_of(plot)
     buffer = io.StringIO()
@@ -309,28 +241,38 @@ def as_svg(plot: Axes | Figure, name: str) -> str:
         figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
+    for answer, (light, _) in ANSWER_COLOURS.items():
+        svg = svg.replace(light, f"var({css_name(answer)})")
     svg = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', svg)  # each once in a page
     svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
     return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', 'role="img"', svg, count=1)
 
 
+def css_name(answer: str) -> str:
+    """Return the CSS variable that holds the colour of an answer."""
+    return f"--{answer.replace(' ', '-')}"
+
+
+def css_colours() -> tuple[str, str]:
+    """Return CSS that sets the colours of all answers, on light and on dark ground."""
+    light, dark = (
+        " ".join(f"{css_name(answer)}: {pair[k]};" for answer, pair in ANSWER_COLOURS.items())
+        for k in (0, 1)
+    )
+    return light, dark
+
+
+YES, NO, MAYBE, NOT_ASKED = (light for light, _ in ANSWER_COLOURS.values())
+OPEN: dict[str, Any] = {"facecolor": "none", "edgecolor": NOT_ASKED}
+SURELY: dict[str, Any] = {"facecolor": YES, "edgecolor": YES}
+NEVER: dict[str, Any] = {"facecolor": "none", "edgecolor": NO, "hatch": "//////"}
+UNSURE: dict[str, Any] = {"facecolor": "none", "edgecolor": MAYBE, "hatch": "xxxxxx"}
 # From left to right: what a label has, and last what it has not, so that the class prior lies
 # between them. The hatches tell them apart in grey.
 BARS: dict[str, dict[str, dict[str, Any]]] = {
-    "answers": {
-        "yes": {"facecolor": BLUE, "edgecolor": BLUE},
-        "maybe": {"facecolor": "none", "edgecolor": GREY, "hatch": "xxxxxx"},
-        "not asked": {"facecolor": "none", "edgecolor": GREY},
-        "no": {"facecolor": "none", "edgecolor": ORANGE, "hatch": "//////"},
-    },
-    "candidates": {
-        "still possible": {"facecolor": "none", "edgecolor": GREY},
-        "no": {"facecolor": "none", "edgecolor": ORANGE, "hatch": "//////"},
-    },
-    "positives": {
-        "ticked": {"facecolor": BLUE, "edgecolor": BLUE},
-        "not ticked": {"facecolor": "none", "edgecolor": GREY},
-    },
+    "answers": {"yes": SURELY, "maybe": UNSURE, "not asked": OPEN, "no": NEVER},
+    "candidates": {"still possible": OPEN, "no": NEVER},
+    "positives": {"ticked": SURELY, "not ticked": OPEN},
 }
 
 
@@ -351,7 +293,7 @@ def plot_answers(
     answers : Answers of shape (n_samples, n_labels)
         Of any kind: of candidates, what is excluded and what is still possible; of ticked labels,
         what is ticked and what is not.
-    class_prior : array of shape (n_labels,), or as in `plot_class_priors`, optional
+    class_prior : array of shape (n_labels,), or as in `plot_priors`, optional
         Drawn with its bounds, where there are any.
     most : int
         How many labels get a row; of more, those with the most answers.
@@ -377,7 +319,8 @@ def plot_answers(
     shown = table.loc[chosen].sort_values(
         first if class_prior is None else "class_prior", ascending=False, kind="stable"
     )
-    with drawing(axes, height_of(len(shown)) + 0.2) as axes:
+    across, which = f"share of {len(answers)} rows", "those with the most answers"
+    with label_rows(axes, list(shown["label"]), across, len(table), which, 0.2) as axes:
         left = np.zeros(len(shown))
         rows = np.arange(len(shown))
         for name, look in BARS[answers.kind].items():
@@ -385,12 +328,11 @@ def plot_answers(
             axes.barh(rows, share, left=left, height=0.7, linewidth=0.7, label=name, **look)
             left += share
         if class_prior is not None:
-            _mark_priors(axes, shown)
-        name_rows(axes, list(shown["label"]))
+            ink, priors = find_ink(axes), shown["class_prior"]
+            axes.hlines(rows, shown["lower"], shown["upper"], color=ink, lw=1.5, zorder=4)
+            axes.plot(priors, rows, "D", color=ink, ms=5, label="class prior", zorder=5)
         axes.set_xlim(0, 1)
         put_legend_above(axes)
-        across = f"share of {len(answers)} rows"
-        say_across(axes, across, len(shown), len(table), "those with the most answers")
     return axes
 
 
@@ -417,13 +359,6 @@ def _add_priors(table: pd.DataFrame, class_prior: Any) -> pd.DataFrame:
             "Pass the estimate that was made from these answers."
         )
     return table.join(priors[["class_prior", "lower", "upper"]])
-
-
-def _mark_priors(axes: Axes, table: pd.DataFrame) -> None:
-    """Draw class priors with their bounds over the bars."""
-    ink, rows = find_ink(axes), np.arange(len(table))
-    axes.hlines(rows, table["lower"], table["upper"], color=ink, lw=1.5, zorder=4)
-    axes.plot(table["class_prior"], rows, "D", color=ink, ms=5, label="class prior", zorder=5)
 
 
 LINES = ("-", ":", "-.", (0, (5, 1)))  # apart in grey, and from the dashes of the diagonal
@@ -522,7 +457,7 @@ HOLLOW: dict[str, Any] = {"marker": "D", "ms": 5, "mfc": "none", "mew": 1.2, "ls
 TWO_SIDED = 1.96  # standard errors on either side of an estimate: 95 %
 
 
-def plot_class_priors(
+def plot_priors(
     estimate: Any,
     true_prior: npt.ArrayLike | None = None,
     *,
@@ -557,7 +492,7 @@ def plot_class_priors(
     Examples
     --------
     >>> table = pd.DataFrame({"label": ["sky"], "class_prior": [0.2], "lower": 0.1, "upper": 0.3})
-    >>> axes = plot_class_priors(table, true_prior=[0.25])
+    >>> axes = plot_priors(table, true_prior=[0.25])
     >>> axes.get_xlabel()
     'class prior, with bounds'
     """
@@ -575,7 +510,8 @@ def plot_class_priors(
     width = (table["upper"] - table["lower"]).fillna(np.inf)
     shown = table.loc[width.sort_values(ascending=False, kind="stable").index[:most]]
     shown = shown.sort_values("class_prior", ascending=False, kind="stable")
-    with drawing(axes, height_of(len(shown))) as axes:
+    across, which = "class prior, with bounds", "those with the widest bounds"
+    with label_rows(axes, list(shown["label"]), across, len(table), which) as axes:
         guide_eyes(axes)
         rows = np.arange(len(shown))
         axes.hlines(rows, shown["lower"], shown["upper"], color=BLUE, lw=1.5)
@@ -583,10 +519,7 @@ def plot_class_priors(
         if "true_prior" in shown:
             axes.plot(shown["true_prior"], rows, **HOLLOW, color=ORANGE, label="true")
             put_legend_above(axes)
-        name_rows(axes, list(shown["label"]))
         axes.set_xlim(-0.02, 1.02)
-        which = "those with the widest bounds"
-        say_across(axes, "class prior, with bounds", len(shown), len(table), which)
     return axes
 
 
@@ -639,10 +572,9 @@ def _draw_over_truth(table: pd.DataFrame, axes: Axes | None) -> Axes:
 
 
 APART = 0.3  # between the dots of several sources in one row
-MISSING = LabelMetric(reason="not known")
 
 
-def plot_label_quality(
+def plot_quality(
     quality: Any,
     *,
     metric: str = "f1",
@@ -675,7 +607,7 @@ def plot_label_quality(
     --------
     >>> from comes.label_metrics import measure_labels
     >>> table = measure_labels([[2.0, -1.0], [1.0, -2.0]], [[1, 0], [1, 1]])
-    >>> axes = plot_label_quality(table, metric="recall", label_names=["sky", "sea"])
+    >>> axes = plot_quality(table, metric="recall", label_names=["sky", "sea"])
     >>> [tick.get_text() for tick in axes.get_yticklabels()]
     ['sea', 'sky']
     """
@@ -683,33 +615,36 @@ def plot_label_quality(
         raise ComesError(f"metric must be one of {listed(list(LABEL_METRICS))}; got {metric!r}.")
     named = dict(quality) if isinstance(quality, Mapping) else {"": quality}
     sources = {name: _read_metric(one, metric, label_names) for name, one in named.items()}
-    labels = list(dict.fromkeys(label for found in sources.values() for label in found))
-    if not labels:
+    joined = pd.concat(sources.values()) if sources else pd.DataFrame(columns=["value"])
+    if not len(joined):
         raise ComesError("there is nothing to draw: no label is given. Judge a model first.")
-    worst = sorted(labels, key=lambda label: _order(label, sources))
-    shown = worst[: check_most(most)]
-    with drawing(axes, height_of(len(shown)) + 0.2 * (len(sources) > 1)) as axes:
+    first = joined["value"].astype(float).groupby(level=0).first()  # of the first that knows it
+    order = sorted(first.index, key=lambda label: (np.isnan(first[label]), first[label], label))
+    shown = order[: check_most(most)]
+    across, room = f"{LABEL_METRICS[metric]}, with intervals", 0.2 * (len(sources) > 1)
+    with label_rows(axes, shown, across, len(order), "the worst", room) as axes:
         guide_eyes(axes)
-        for k, (name, found) in enumerate(sources.items()):
-            offset = APART * (k - (len(sources) - 1) / 2)
-            own = [found.get(label, MISSING) for label in shown]
-            _draw_source(axes, own, escape_name(name), FEW[k % len(FEW)], offset)
+        for k, (name, table) in enumerate(sources.items()):
+            own, (colour, marker) = table.reindex(shown), FEW[k % len(FEW)]
+            rows = np.arange(len(shown)) + APART * (k - (len(sources) - 1) / 2)
+            value, low, high = own[["value", "low", "high"]].to_numpy(np.float64).T  # None is NaN
+            axes.hlines(rows, low, high, color=colour, lw=1.5)
+            look: dict[str, Any] = {"color": colour, "ms": 4.5, "zorder": 3}
+            axes.plot(value, rows, marker, label=escape_name(name), **look)
         for row, label in enumerate(shown):
-            _say_missing(axes, row, [found.get(label, MISSING) for found in sources.values()])
-        name_rows(axes, shown)
-        low, high = axes.get_xlim()
-        axes.set_xlim(min(-0.02, low), max(1.02, high))
-        across = f"{LABEL_METRICS[metric]}, with intervals"
-        say_across(axes, across, len(shown), len(labels), "the worst")
+            if np.isnan(first[label]):
+                reason = joined.loc[[label], "reason"].dropna()
+                text = escape_name(reason.iloc[0] if len(reason) else "not known")
+                axes.text(0.0, row, text, va="center", fontsize=SMALL, style="italic")
+        first_x, last_x = axes.get_xlim()
+        axes.set_xlim(min(-0.02, first_x), max(1.02, last_x))
         if isinstance(quality, Mapping):
             put_legend_above(axes)
     return axes
 
 
-def _read_metric(
-    quality: Any, metric: str, label_names: Sequence[str] | None
-) -> dict[str, LabelMetric]:
-    """Return a metric by label, from whatever it was found by."""
+def _read_metric(quality: Any, metric: str, label_names: Sequence[str] | None) -> pd.DataFrame:
+    """Return value, low, high and reason of a metric by label, from whatever it was found by."""
     table = getattr(quality, "per_label", quality)
     if isinstance(table, pd.DataFrame):
         names = [str(k) for k in range(len(table))] if label_names is None else list(label_names)
@@ -718,52 +653,22 @@ def _read_metric(
                 f"label_names must name each of {len(table)} labels; got {len(names)} names."
             )
         quality = list_qualities(table, names, {})
-    wrong = [one for one in quality if not isinstance(one, LabelQuality)]
-    if wrong:
-        raise ComesError(
-            "quality must be a list of LabelQuality or a table with a row per label; got a "
-            f"{type(wrong[0]).__name__}. Pass what comes.label_metrics.measure_labels returns."
-        )
-    lacking = [one for one in quality if metric not in one.metrics]
-    if lacking:
-        raise ComesError(
-            f"the quality of {lacking[0].label!r} has no {metric}; it has "
-            f"{listed(list(lacking[0].metrics))}. Choose one of them."
-        )
-    return {one.label: one.metrics[metric] for one in quality}
+    for one in quality:
+        if not isinstance(one, LabelQuality):
+            raise ComesError(
+                "quality must be a list of LabelQuality or a table with a row per label; got a "
+                f"{type(one).__name__}. Pass what comes.label_metrics.measure_labels returns."
+            )
+        if metric not in one.metrics:
+            raise ComesError(
+                f"the quality of {one.label!r} has no {metric}; it has {listed(list(one.metrics))}."
+                " Choose one of them."
+            )
+    found = {one.label: one.metrics[metric].as_dict() for one in quality}
+    return pd.DataFrame.from_dict(found, orient="index", columns=["value", "low", "high", "reason"])
 
 
-def _order(label: str, sources: Mapping[str, Mapping[str, LabelMetric]]) -> tuple[bool, float, str]:
-    """Return what labels are sorted by: the first source that knows the label."""
-    values = [found[label].value for found in sources.values() if label in found]
-    known = [value for value in values if value is not None and np.isfinite(value)]
-    return not known, known[0] if known else 0.0, label
-
-
-def _draw_source(
-    axes: Axes,
-    metrics: Sequence[LabelMetric],
-    name: str,
-    look: tuple[str, str],
-    offset: float,
-) -> None:
-    """Draw dots and intervals from one source; what has no interval is a dot alone."""
-    colour, marker = look
-    rows = np.arange(len(metrics)) + offset
-    numbers = [(one.value, one.low, one.high) for one in metrics]
-    value, low, high = np.array(numbers, dtype=np.float64).T  # None is NaN
-    axes.hlines(rows, low, high, color=colour, lw=1.5)
-    axes.plot(value, rows, marker, color=colour, ms=4.5, label=name, zorder=3)
-
-
-def _say_missing(axes: Axes, row: int, metrics: Sequence[LabelMetric]) -> None:
-    """Write why nothing is known of a label."""
-    if all(one.value is None for one in metrics):
-        reason = next((one.reason for one in metrics if one.reason), "not known")
-        axes.text(0.0, row, escape_name(reason), va="center", fontsize=SMALL, style="italic")
-
-
-def plot_critical_difference(
+def plot_ranks(
     scores: pd.DataFrame | Ranks,
     *,
     higher_is_better: bool = True,
@@ -797,11 +702,22 @@ def plot_critical_difference(
     Examples
     --------
     >>> scores = pd.DataFrame({"bce": [0.7, 0.6, 0.8], "mine": [0.8, 0.7, 0.9]})
-    >>> axes = plot_critical_difference(scores)
+    >>> axes = plot_ranks(scores)
     >>> [tick.get_text() for tick in axes.get_yticklabels()]
     ['mine  1.00', 'bce  2.00']
     """
-    ranks = scores if isinstance(scores, Ranks) else _rank(scores, higher_is_better)
+    if isinstance(scores, Ranks):
+        ranks: Ranks | None = scores
+    else:
+        names, values = [str(name) for name in scores.columns], scores.to_numpy(float).T
+        ranks = rank_methods(names, values, higher_is_better=higher_is_better)
+        n_full = int(scores.notna().all(axis=1).sum())
+    if ranks is None:
+        raise ComesError(
+            "scores must have two methods (columns) or more, with numbers on two data sets (rows) "
+            f"or more; got {len(names)} methods, and {n_full} of {values.shape[1]} data sets with "
+            "all of them. Add results, or leave out methods that miss many."
+        )
     look = look or Look(ranks.methods)
     k, bars, gap = len(ranks.methods), ranks.alike(), ranks.critical_difference
     with drawing(axes, 0.9 + 0.22 * k + 0.14 * len(bars), width=4.2) as axes:
@@ -816,41 +732,16 @@ def plot_critical_difference(
         axes.text(1, 1.5, f"critical difference {gap:.2f}", va="bottom")
         axes.set_xlim(0.8, max(k + 0.2, 1.2 + gap))
         axes.set_ylim(-k - 0.6 * len(bars), 2.9)
-        _name_ranks(axes, ranks)
+        pairs = zip(ranks.methods, ranks.mean_rank, strict=True)
+        titles = [f"{escape_name(method)}  {rank:.2f}" for method, rank in pairs]
+        axes.set_yticks([-place for place in range(k)], titles)
+        axes.tick_params(axis="y", length=0)
+        axes.xaxis.set_ticks_position("top")
+        axes.set_xticks(range(1, k + 1))
+        axes.spines[["left", "bottom", "right"]].set_visible(False)
+        axes.spines["top"].set_visible(True)
+        axes.spines["top"].set_bounds(1, k)
     return axes
-
-
-def _rank(scores: pd.DataFrame, higher_is_better: bool) -> Ranks:
-    """Return the ranks of the methods of a table, or raise where there is nothing to rank."""
-    ranks = rank_methods(
-        [str(name) for name in scores.columns],
-        scores.to_numpy(float).T,
-        higher_is_better=higher_is_better,
-    )
-    if ranks is None:
-        n_sets, n_methods = scores.shape
-        n_full = int(scores.notna().all(axis=1).sum())
-        raise ComesError(
-            "scores must have two methods (columns) or more, with numbers on two data sets (rows) "
-            f"or more; got {n_methods} methods, and {n_full} of {n_sets} data sets with all of "
-            "them. Add results, or leave out methods that miss many."
-        )
-    return ranks
-
-
-def _name_ranks(axes: Axes, ranks: Ranks) -> None:
-    """Write the methods at the left with their mean ranks, and an axis of ranks above."""
-    k = len(ranks.methods)
-    pairs = zip(ranks.methods, ranks.mean_rank, strict=True)
-    names = [f"{escape_name(method)}  {rank:.2f}" for method, rank in pairs]
-    axes.set_yticks([-place for place in range(k)], names)
-    axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_ticks_position("top")
-    axes.set_xticks(range(1, k + 1))
-    axes.spines["top"].set_visible(True)
-    axes.spines["top"].set_bounds(1, k)
-    for side in ("left", "bottom", "right"):
-        axes.spines[side].set_visible(False)
 
 
 ONE: dict[str, Any] = {"color": BLUE, "marker": "o"}
@@ -900,38 +791,30 @@ def plot_risks(
         for name, history in histories.items():
             own = (look(name) if is_named else ONE) | {"ms": 4, "lw": 1.2}
             shown = escape_name(name) if is_named else ""
-            _draw_curve(axes, history.risk, shown or "training", own, relative)
-            if len(history.validation):
-                held = own | {"ls": "--", "mfc": "none"}
-                label = f"{shown}, held-out rows" if shown else "held-out rows"
-                _draw_curve(axes, history.validation, label, held, relative)
-                _ring_best(axes, history, own, relative)
+            for values, label, style in (
+                (history.risk, shown or "training", {}),
+                (
+                    history.validation,
+                    f"{shown}, held-out rows" if shown else "held-out rows",
+                    {"ls": "--", "mfc": "none"},
+                ),
+            ):
+                if not len(values):
+                    continue
+                curve = np.asarray(values, dtype=np.float64)
+                curve = curve / ((abs(curve[0]) or 1.0) if relative else 1.0)
+                epochs = np.arange(1, len(curve) + 1)
+                every = max(1, len(curve) // 6)
+                axes.plot(epochs, curve, label=label, markevery=every, **own | style)
+                if style and history.best_epoch is not None:
+                    known = axes.get_legend_handles_labels()[1]
+                    ring = own | {"marker": "o", "ms": 9, "mfc": "none", "ls": ""}
+                    kept = None if "kept" in known else "kept"
+                    best = history.best_epoch
+                    axes.plot([best], [curve[best - 1]], label=kept, **ring)
         axes.set_xlabel("epoch")
         axes.set_ylabel("risk / risk of epoch 1" if relative else "risk")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if is_named or axes.get_legend_handles_labels()[1][1:]:
             axes.legend()
     return axes
-
-
-def _draw_curve(
-    axes: Axes, values: Any, label: str, look: Mapping[str, Any], relative: bool
-) -> None:
-    """Draw a number of every epoch, as it is or over the first."""
-    numbers = np.asarray(values, dtype=np.float64)
-    scale = (abs(numbers[0]) or 1.0) if relative and len(numbers) else 1.0
-    epochs = np.arange(1, len(numbers) + 1)
-    every = max(1, len(numbers) // 6)
-    axes.plot(epochs, numbers / scale, label=label, markevery=every, **look)
-
-
-def _ring_best(axes: Axes, history: Any, look: Mapping[str, Any], relative: bool) -> None:
-    """Mark the epoch whose weights were kept, on the curve that decided it."""
-    if history.best_epoch is None:
-        return
-    scores = history.validation
-    scale = (abs(scores[0]) or 1.0) if relative else 1.0
-    ring: dict[str, Any] = {"marker": "o", "ms": 9, "mfc": "none", "ls": "", "color": look["color"]}
-    known = axes.get_legend_handles_labels()[1]
-    label = None if "kept" in known else "kept"
-    axes.plot([history.best_epoch], [scores[history.best_epoch - 1] / scale], label=label, **ring)

@@ -1,16 +1,17 @@
 """How good a model is: against true labels, or estimated from candidates or answers alone."""
 
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.answers import Answers
+from comes.answers import Answers, choose_questions
 from comes.answers.convert import BoolMatrix
-from comes.answers.matrix import Kind
 from comes.datasets import Dataset, ReadOptions
 from comes.datasets.predictions import check_top
 from comes.errors import ComesError, counted
@@ -27,123 +28,62 @@ from comes.metrics import (
     evaluate_top,
 )
 from comes.priors import estimate_class_prior, read_priors
-from comes.report import KnownLabels, ReportedQuality, write_examples, write_row_report
-from comes.selection import Estimate, check_ranking_risk, check_reliability, estimate_metrics
-from comes.selection.checks import RankingFloor
+from comes.report import write_model_page
+from comes.selection import check_ranking_risk, check_reliability, estimate_metrics
 from comes.selection.estimates import MetricEstimates
 from comes.selection.intervals import OVER_LABELS, prior_error
 from comes.workflows.data import reading_files
 from comes.workflows.predict import (
     Classifier,
     as_model,
+    name_source,
     open_for_model,
+    rates_of_people,
     score_dataset,
 )
 
-COUNTS = {"n_relevant": "relevant", "n_predicted": "predicted"}
+FloatArray = npt.NDArray[np.floating]
 SEEN_SHARE = 0.02  # of the rows: more are hardly equal by chance
-
-
-@dataclass(frozen=True)
-class JudgedMetric:
-    """An estimated metric with a 95 % interval, or the reason why it is not known."""
-
-    name: str
-    value: float | None  # None, as the ends, if there is a reason
-    low: float | None
-    high: float | None
-    n_labels: int  # that it is over
-    reason: str | None = None
-    true: float | None = None  # over the same labels, where true labels are known
-
-    @classmethod
-    def of(cls, name: str, estimate: Estimate, true: float | None) -> "JudgedMetric":
-        """Return an estimate as it may be shown."""
-        n_labels = len(estimate.labels)
-        if estimate.reason is not None:
-            return cls(name, None, None, None, n_labels, estimate.reason, true)
-        low, high = estimate.low_with_prior, estimate.high_with_prior
-        return cls(name, estimate.value, low, high, n_labels, true=true)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for json."""
-        found: dict[str, Any] = {"value": self.value, "low": self.low, "high": self.high}
-        found |= {"labels": self.n_labels, "reason": self.reason}
-        return found if self.true is None else found | {"true": self.true}
-
-
-@dataclass(frozen=True)
-class EstimatedQuality:
-    """What candidates or answers tell about a model; no true label was used."""
-
-    metrics: list[JudgedMetric]
-    prior_source: str  # where the class prior comes from
-    prior_error: str  # and its uncertainty
-    left_out: list[str] = field(default_factory=list)  # labels that no row excludes
-    n_labels: int = 0
-    kind: Kind = "candidates"
-    n_seen: int = 0  # rows with the features of a row that training saw
-    floor: RankingFloor | None = None  # whether the ranking risk is possible
-    by_label: list[LabelQuality] = field(default_factory=list)  # the worst first
-
-    def reasons(self) -> dict[str, list[str]]:
-        """Return why metrics are not known, each reason with the names of its metrics."""
-        found: dict[str, list[str]] = {}
-        for metric in self.metrics:
-            if metric.reason is not None:
-                found.setdefault(metric.reason, []).append(metric.name)
-        return found
-
-    @property
-    def contradiction(self) -> str | None:
-        """Why the assumption or the class priors cannot be right; None if nothing says so."""
-        return None if self.floor is None or self.floor.is_possible else self.floor.conclusion
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for json."""
-        return {
-            "metrics": {metric.name: metric.as_dict() for metric in self.metrics},
-            "class_prior": self.prior_source,
-            "prior_error": self.prior_error,
-            "left_out": self.left_out,
-            "labels": self.n_labels,
-            "from": self.kind,
-            "contradiction": self.contradiction,
-            "rows_seen_in_training": self.n_seen,
-            "by_label": [quality.as_dict() for quality in self.by_label],
-        }
+COMPARED = (1, 3, 5)  # labels of a row, as the field prints it
+GOOD_F1 = 0.9  # labels below may be called weak
+N_NAMED = 3  # labels or pairs that advice names
+# What the verdict is about: how far this metric is from guessing (0) to the best (1).
+HEADLINES = ("macro_auc", "macro_f1", "macro_recall", "hamming_loss")
+GRADES = {0.8: "very good", 0.6: "good", 0.3: "fair", 0.1: "weak"}
+NO_BETTER = "hardly better than guessing"
+SOURCES = {"candidates": "candidates", "answers": "answers", "positives": "ticked labels"}
+ASSUMED = {
+    "candidates": "irrelevant labels are excluded at a constant rate",
+    "answers": "no and yes come at constant rates, about pairs asked at random",
+    "positives": "relevant labels are ticked at a constant rate",
+}
+# What would be good of an estimated metric, and what a model gets that guesses.
+HINTS = {
+    "hamming_loss": "0 is best; predicting nothing gives {:.2f}",
+    "macro_recall": "1 is best; guessing gives {:.2f}, the share that is predicted",
+    "macro_precision": "1 is best; guessing gives {:.2f}",
+    "macro_f1": "1 is best; predicting every label gives {:.2f}",
+    "macro_auc": "1 is best; guessing gives {}",
+    "ranking_risk": "lower is better; guessing gives {:.2f}",
+}
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """How good a model is on one data set.
+    """How good a model is on one data set: by true labels, estimated without them, or both.
 
-    Attributes
-    ----------
-    n_rows : int
-    method : str
-    convention : str
-        Convention of the metrics.
-    metrics : dict of str to float, or None
-        Metrics against true labels, if they are known.
-    degenerate : dict of str to int
-        Rows that the conventions treat differently.
-    estimated : EstimatedQuality, or None
-        Estimates from candidates or answers, if the data has any.
-    by_label : list of LabelQuality
-        Each label against true labels, if they are known, the worst first.
-    n_seen : int
-        Rows with the features of a row that training saw, for which all numbers are too good.
+    Of what is estimated, ``metrics`` has value, low and high, labels (how many it is over), reason
+    (why it is not known) and, where true labels are known, true.
     """
 
     n_rows: int
     method: str
     convention: Convention
-    metrics: dict[str, float] | None
-    degenerate: dict[str, int]
-    estimated: EstimatedQuality | None = None
-    by_label: list[LabelQuality] = field(default_factory=list)
-    n_seen: int = 0
+    metrics: dict[str, float] | None = None
+    degenerate: dict[str, int] = field(default_factory=dict)  # rows that conventions differ on
+    by_label: list[LabelQuality] = field(default_factory=list)  # by true labels, the worst first
+    estimated: dict[str, Any] | None = None  # what answers tell
+    n_seen: int = 0  # rows that training saw, for which all numbers are too good
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for json."""
@@ -153,8 +93,98 @@ class Judgement:
         if self.by_label:
             found["by_label"] = [quality.as_dict() for quality in self.by_label]
         if self.estimated is not None:
-            found["estimated"] = self.estimated.as_dict()
+            by_label = [quality.as_dict() for quality in self.estimated["by_label"]]
+            found["estimated"] = self.estimated | {"by_label": by_label}
         return found
+
+    @property
+    def qualities(self) -> list[LabelQuality]:
+        """Each label by the best source there is, the worst first."""
+        return self.by_label or (self.estimated or {}).get("by_label", [])
+
+    def verdict(self) -> str:
+        """Return in two sentences how good the model is, and how sure that is."""
+        good, sure = "No row has a relevant label:", "how good the model is, is unknown."
+        shares = [quality.counts["relevant"] / self.n_rows for quality in self.by_label]
+        if self.metrics is not None and any(shares):
+            value = self.metrics["mean_average_precision"]
+            chance = float(np.mean([share for share in shares if share]))
+            half = np.median([width_of_f1(quality) for quality in self.by_label]) / 2
+            good = (
+                f"By true labels, the model is {grade(value, chance)}: mAP {value:.3f}, where 1 is "
+                f"best and guessing gives {chance:.2f}."
+            )
+            sure = (
+                f"That is measured on {counted(self.n_rows, 'row')}; the F1 of one label is known "
+                f"to about ± {half:.2f}."
+            )
+        elif self.estimated is not None:
+            good, sure = _judge_estimates(self.estimated, self.n_rows)
+        if self.n_seen:
+            sure = (
+                f"The numbers are too good: training saw {self.n_seen} of these {self.n_rows} rows;"
+                " judge the model by rows that were held out."
+            )
+        return f"{good} {sure}"
+
+
+def width_of_f1(quality: LabelQuality) -> float:
+    """Return how wide the interval of the F1 of a label is; 1 where nothing is known of it."""
+    low, high = quality.metrics["f1"].low, quality.metrics["f1"].high
+    return 1.0 if low is None or high is None else high - low
+
+
+def grade(value: float, chance: float, best: float = 1.0) -> str:
+    """Return a word for how far a metric is from guessing to the best."""
+    skill = (value - chance) / (best - chance) if best != chance else 0.0
+    return next((word for least, word in GRADES.items() if skill >= least), NO_BETTER)
+
+
+def _judge_estimates(estimated: Mapping[str, Any], n_rows: int) -> tuple[str, str]:
+    """Return how good a model is by estimates, and how sure that is, a sentence each."""
+    source, assumed = SOURCES[estimated["from"]], ASSUMED[estimated["from"]]
+    if estimated["contradiction"] is not None:
+        return "The estimates cannot be right:", estimated["contradiction"]
+    metrics = estimated["metrics"]
+    name = next((name for name in HEADLINES if metrics[name]["reason"] is None), None)
+    if name is None:
+        return (
+            f"How good the model is cannot be estimated from these {source}.",
+            f"The reason: {metrics[HEADLINES[0]]['reason']}.",
+        )
+    found, chance = metrics[name], chance_levels(estimated["by_label"], n_rows)[name]
+    best = 0.0 if name == "hamming_loss" else 1.0
+    low, high = (grade(found[end], chance, best) for end in ("low", "high"))
+    low, high = (high, low) if best == 0 else (low, high)
+    between = low if low == high else f"between {low} and {high}"
+    ends = f"{found['low']:.3f} to {found['high']:.3f}"
+    n_labels, n_judged = estimated["labels"], found["labels"]
+    over = f" over {n_judged} of {n_labels} labels" if n_judged < n_labels else ""
+    return (
+        f"Estimated from {source} alone, the model is {between}: {title_of(name)}{over} "
+        f"{found['value']:.3f} (95 % interval {ends}; {best:g} is best, guessing gives "
+        f"{chance:.2g}).",
+        f"No true label was used: that holds if {assumed}, and the class prior "
+        f"({estimated['class_prior']}) is right.",
+    )
+
+
+def chance_levels(by_label: list[LabelQuality], n_rows: int) -> dict[str, float]:
+    """Return what estimated metrics are of a model that guesses, by class priors (see HINTS)."""
+    prior = np.array([quality.counts["class_prior"] for quality in by_label], dtype=float)
+    return {
+        "hamming_loss": float(prior.mean()),
+        "macro_precision": float(prior.mean()),
+        "macro_f1": float((2 * prior / (1 + prior)).mean()),
+        "macro_auc": 0.5,
+        "macro_recall": float(np.mean([q.counts["predicted"] for q in by_label]) / n_rows),
+        "ranking_risk": float((1 - prior).sum() * (len(prior) - 1) / 2),
+    }
+
+
+def title_of(name: str) -> str:
+    """Return the name of an estimated metric as it is printed."""
+    return name.replace("_", " ").replace("auc", "AUC").replace("f1", "F1")
 
 
 def judge_model(
@@ -181,6 +211,7 @@ def judge_model(
     Returns
     -------
     judgement : Judgement
+        ``verdict()`` says it in two sentences, and ``as_dict()`` has all numbers.
 
     Examples
     --------
@@ -196,31 +227,33 @@ def judge_model(
     dataset = open_for_model(classifier, data, reading)
     if priors is not None and dataset.answers is None:
         raise ComesError("priors (--priors) are for estimates from candidates; the data has none.")
-    scores = score_dataset(classifier, dataset)
-    return judge_scores(classifier, dataset, scores, priors=priors, convention=convention)
+    return _judge(classifier, dataset, score_dataset(classifier, dataset), priors, convention)
 
 
-def judge_scores(
+def _judge(
     classifier: Classifier,
     dataset: Dataset,
-    scores: npt.NDArray[np.floating],
-    *,
+    scores: FloatArray,
     priors: str | Path | None = None,
     convention: Convention = "pml",
 ) -> Judgement:
     """Judge the scores, (n, q), that a model gave to the rows of a data set with its labels."""
     cut, n_seen = classifier.cut_scores(scores), count_seen(classifier, dataset)
-    metrics, degenerate, estimated, by_label = None, {}, None, []
+    truth: dict[str, Any] = {}
     if dataset.relevant is not None:
         relevant = dataset.known_relevant()
-        metrics = evaluate(scores, relevant, cut, convention)
-        degenerate = count_degenerate(relevant)
         table = measure_labels(scores, relevant, cut)
-        by_label = list_qualities(table, dataset.label_names, COUNTS)
+        counts = {"n_relevant": "relevant", "n_predicted": "predicted"}
+        truth = {
+            "metrics": evaluate(scores, relevant, cut, convention),
+            "degenerate": count_degenerate(relevant),
+            "by_label": list_qualities(table, dataset.label_names, counts),
+        }
+    estimated = None
     if dataset.answers is not None:
         estimated = _estimate_quality(classifier, dataset, scores, cut, priors, n_seen)
-    n, method = len(dataset), classifier.method_.name
-    return Judgement(n, method, convention, metrics, degenerate, estimated, by_label, n_seen)
+    method = classifier.method_.name
+    return Judgement(len(dataset), method, convention, **truth, estimated=estimated, n_seen=n_seen)
 
 
 def count_seen(classifier: Classifier, dataset: Dataset) -> int:
@@ -234,47 +267,49 @@ def count_seen(classifier: Classifier, dataset: Dataset) -> int:
 def _estimate_quality(
     classifier: Classifier,
     dataset: Dataset,
-    scores: npt.NDArray[np.floating],
+    scores: FloatArray,
     cut: npt.NDArray[np.int64],
     priors: str | Path | None,
     n_seen: int,
-) -> EstimatedQuality:
+) -> dict[str, Any]:
     """Return what answers say about the scores, beside the truth where it is known."""
     assert dataset.answers is not None
+    answers, names = dataset.answers, classifier.label_names_
     prior, error, source = _find_prior(classifier, dataset, priors)
-    found = estimate_metrics(
-        scores, dataset.answers, prior, class_prior_error=error, predictions=cut
-    )
+    found = estimate_metrics(scores, answers, prior, class_prior_error=error, predictions=cut)
     true: dict[str, float] = {}
     if dataset.relevant is not None:
         true = _compute_true_values(found, scores, cut, dataset.known_relevant())
+    metrics: dict[str, dict[str, Any]] = {}
+    for name, one in found.metrics.items():
+        known = one.reason is None
+        metrics[name] = {
+            "value": one.value if known else None,
+            "low": one.low_with_prior if known else None,
+            "high": one.high_with_prior if known else None,
+            "labels": len(one.labels),
+            "reason": one.reason,
+        } | ({"true": true[name]} if name in true else {})
     floor = None
-    if not n_seen and dataset.answers.kind != "positives":
-        floor = check_ranking_risk(scores, dataset.answers, prior, class_prior_error=error)
-    return EstimatedQuality(
-        [JudgedMetric.of(name, e, true.get(name)) for name, e in found.metrics.items()],
-        source,
-        found.prior_error,
-        [classifier.label_names_[label] for label in found.left_out],
-        n_labels=scores.shape[1],
-        kind=dataset.answers.kind,
-        n_seen=n_seen,
-        floor=floor,
-        by_label=_estimate_labels(found, dataset.answers, cut, classifier.label_names_),
-    )
-
-
-def _estimate_labels(
-    found: MetricEstimates, answers: Answers, cut: npt.NDArray[np.int64], names: list[str]
-) -> list[LabelQuality]:
-    """Return what answers say about each label, with how many there are."""
+    if not n_seen and answers.kind != "positives":
+        floor = check_ranking_risk(scores, answers, prior, class_prior_error=error)
     table = found.per_label.assign(n_predicted=cut.sum(axis=0))
     counts = {"n_excluded": "no" if answers.kind == "answers" else "excluded"}
     if answers.kind != "candidates":
         table["n_confirmed"] = answers.without_chosen().confirmed.sum(axis=0)
         counts["n_confirmed"] = "yes" if answers.kind == "answers" else "ticked"
     counts |= {"n_predicted": "predicted", "class_prior": "class_prior"}
-    return list_qualities(table, names, counts)
+    return {
+        "metrics": metrics,
+        "class_prior": source,
+        "prior_error": found.prior_error,
+        "left_out": [names[label] for label in found.left_out],
+        "labels": len(names),
+        "from": answers.kind,
+        "contradiction": None if floor is None or floor.is_possible else floor.conclusion,
+        "rows_seen_in_training": n_seen,
+        "by_label": list_qualities(table, names, counts),
+    }
 
 
 def _find_prior(
@@ -294,17 +329,12 @@ def _find_prior(
             "this image model has no class prior, and judging by candidates needs one: give it "
             "(--priors)."
         )
-    X, source = dataset.known_features(), "estimated from these rows"
-    assert dataset.answers is not None
-    estimate = estimate_class_prior(X, dataset.answers)
-    return estimate.class_prior, prior_error(estimate), source
+    estimate = estimate_class_prior(dataset.known_features(), dataset.known_answers())
+    return estimate.class_prior, prior_error(estimate), "estimated from these rows"
 
 
 def _compute_true_values(
-    found: MetricEstimates,
-    scores: npt.NDArray[np.floating],
-    cut: npt.NDArray[np.int64],
-    relevant: BoolMatrix,
+    found: MetricEstimates, scores: FloatArray, cut: npt.NDArray[np.int64], relevant: BoolMatrix
 ) -> dict[str, float]:
     """Return the true values of the estimated metrics, each over the labels of its estimate.
 
@@ -321,34 +351,17 @@ def _compute_true_values(
     return true
 
 
-COMPARED = (1, 3, 5)  # what the field prints
-
-
-@dataclass(frozen=True)
-class JudgedTop:
-    """How good the best labels of a model are on one data set."""
-
-    n_rows: int
-    metrics: dict[str, float]
-    n_empty: int  # rows without a relevant label, which count 0
-    n_seen: int = 0  # rows with the features of a row that training saw
-
-    def as_dict(self) -> dict[str, float]:
-        """Return it for json."""
-        seen = {"rows_seen_in_training": self.n_seen} if self.n_seen else {}
-        return self.metrics | {"rows": self.n_rows, "rows_without_relevant": self.n_empty} | seen
-
-
 def judge_top(
     model: Classifier | str | Path,
     data: Dataset | str | Path,
     top: int = 5,
     *,
     reading: ReadOptions | None = None,
-) -> JudgedTop:
+) -> dict[str, float]:
     """Compare the best labels of every row with the true labels, without a matrix of all scores.
 
-    P@k and nDCG@k are computed for k = 1, 3 and 5 up to ``top``, and for itself.
+    P@k and nDCG@k are computed for k = 1, 3 and 5 up to ``top``, and for itself. Rows without a
+    relevant label, which count 0, are counted, as are those that training saw, if there are any.
     """
     classifier = as_model(model)
     check_top(top, len(classifier.label_names_))
@@ -359,67 +372,183 @@ def judge_top(
     ks = sorted({k for k in COMPARED if k < top} | {top})
     metrics = evaluate_top(classifier.predict_top(X, top).labels, relevant, ks)
     n_seen = count_seen(classifier, dataset)
-    return JudgedTop(len(dataset), metrics, count_empty_rows(relevant), n_seen)
+    seen = {"rows_seen_in_training": n_seen} if n_seen else {}
+    n_empty = count_empty_rows(relevant)
+    return metrics | {"rows": len(dataset), "rows_without_relevant": n_empty} | seen
 
 
-FloatArray = npt.NDArray[np.floating]
+def report_model(
+    model: Classifier | str | Path,
+    data: Dataset | str | Path,
+    folder: str | Path,
+    *,
+    reading: ReadOptions | None = None,
+    priors: str | Path | None = None,
+    n_examples: int | None = None,
+    seed: int = 0,
+) -> Path:
+    """Write a page about a model: how good it is, how sure that is, what to do next, and some rows.
+
+    Parameters
+    ----------
+    model : fitted classifier, or the folder of one
+    data : Dataset, path or name
+        Rows or images that training did not see, with true labels, candidates or answers.
+    folder : path
+        Folder for the page.
+    reading : ReadOptions, optional
+        What the columns of a file mean.
+    priors : path, optional
+        A table of class priors for the estimates; by default the model's own.
+    n_examples : int, optional
+        How many rows or images to show at most: the most confident, the most doubtful, and some
+        others. By default 40 rows or 60 images.
+    seed : int
+        Of the others.
+
+    Returns
+    -------
+    page : Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from comes import CandidateClassifier
+    >>> from comes.datasets import make_scenes
+    >>> scenes = make_scenes(n=100)
+    >>> model = CandidateClassifier("bce", epochs=1).fit(scenes.X, scenes.relevant)
+    >>> page = report_model(model, scenes, Path(tempfile.mkdtemp()) / "page", n_examples=8)
+    >>> "mAP" in page.read_text(encoding="utf-8")
+    True
+    """
+    check_folder_target(folder, ("index.html",))
+    refuse_inputs(folder, model, data, priors, *reading_files(reading))
+    classifier = as_model(model)
+    dataset = open_for_model(classifier, data, reading)
+    are_images = isinstance(classifier, ImageClassifier)
+    X = dataset.known_images() if are_images else dataset.known_features()
+    scores = score_dataset(classifier, dataset)
+    judged = _judge(classifier, dataset, scores, priors)
+    probabilities = classifier.squash_scores(scores)
+    return write_model_page(
+        X,
+        classifier.label_names_,
+        probabilities,
+        classifier.cut_scores(scores),
+        folder,
+        title=f"{name_source(model, 'A model')} on {name_source(data, 'data')}: how good it is",
+        verdict=judged.verdict(),
+        steps=_advise(classifier, dataset, judged, probabilities, (model, data)),
+        facts={"data": str(dataset), "method": judged.method},
+        quality=_list_quality(classifier, dataset, judged, probabilities),
+        answers=dataset.answers,
+        relevant=None if dataset.relevant is None else dataset.known_relevant(),
+        rates={"no": classifier.no_rate_, "yes": classifier.yes_rate_},
+        class_prior=None if classifier.class_prior_ is None else classifier,
+        items=None if are_images else dataset.items,
+        history=classifier.history_,
+        n_examples=n_examples or (60 if are_images else 40),
+        seed=seed,
+    )
 
 
-def list_reported(
+def _advise(
+    classifier: Classifier,
+    dataset: Dataset,
+    judged: Judgement,
+    probabilities: FloatArray,
+    paths: tuple[Any, Any],
+) -> list[tuple[str, str]]:
+    """Return what to do next, and a command for it where model and data are files."""
+    model, data = (shlex.quote(str(p)) if isinstance(p, str | Path) else "" for p in paths)
+    has_files = bool(model and data)
+    steps = []
+    if judged.n_seen:
+        command = f"comes split {data}" if has_files else ""
+        steps.append(("Hold rows out, train on the others, and judge the model again.", command))
+    if judged.estimated is not None and judged.estimated["contradiction"] is not None:
+        command = f"comes priors {data} --check --clean CLEAN.csv" if has_files else ""
+        text = "Have a few rows labelled with care, and test the constant rate on them."
+        steps.append((text, command))
+    by_label = judged.qualities
+    weak = [q for q in by_label if (f1 := q.metrics["f1"].value) is not None and f1 < GOOD_F1]
+    if weak:
+        named = "; ".join(f"{quality.label}: {quality.metrics['f1']}" for quality in weak[:N_NAMED])
+        steps.append((f"Look at the weakest labels by F1, and at their rows below: {named}.", ""))
+    unsure = sorted(by_label, key=width_of_f1, reverse=True)
+    if unsure and judged.estimated is not None:
+        named = ", ".join(quality.label for quality in unsure[:N_NAMED])
+        steps.append((f"Ask more about {named}: of these the F1 is least sure.", ""))
+    questions = choose_questions(
+        probabilities,
+        N_NAMED,
+        answers=dataset.answers,
+        rates=rates_of_people(classifier, dataset.answers),
+    )
+    if dataset.items is not None and len(questions.row) and judged.metrics is None:
+        pairs = ", ".join(
+            f"{dataset.items[i]}: {classifier.label_names_[j]} ({probabilities[i, j]:.2f})"
+            for i, j in zip(questions.row, questions.label, strict=True)
+        )
+        command = (
+            f"comes predict {data} --model {model} -o predictions.csv --ask-next next.csv "
+            f"--asked {data}"
+        )
+        text = f"Of what nobody was asked here, these pairs would tell the model most: {pairs}."
+        steps.append((text, command if has_files else ""))
+    return steps
+
+
+def _list_quality(
     classifier: Classifier, dataset: Dataset, judged: Judgement, probabilities: FloatArray
-) -> list[ReportedQuality]:
-    """Return what is known of a model from the truth and from answers, whichever there are."""
-    found = []
-    if judged.metrics is not None and dataset.relevant is not None:
-        overall = {METRICS[name].title: f"{value:.3f}" for name, value in judged.metrics.items()}
-        truth = Answers(no=~dataset.known_relevant(), yes=dataset.known_relevant())
-        bins = check_reliability(probabilities, truth, 1.0, 1.0)
-        notes = [*warn_of_seen(judged.n_seen), *explain_missing(judged.by_label)]
-        found.append(ReportedQuality("true labels", overall, judged.by_label, bins, notes))
+) -> dict[str, dict[str, Any]]:
+    """Return what is known of a model from the truth and from answers, as a page shows it."""
+    found: dict[str, dict[str, Any]] = {}
+    if judged.metrics is not None:
+        relevant = dataset.known_relevant()
+        guess = np.random.default_rng(0).random(relevant.shape)
+        chance = evaluate(guess, relevant, np.zeros_like(relevant))
+        n_present = relevant.any(axis=0).sum() * len(relevant)
+        chance["mean_average_precision"] = relevant.sum() / max(n_present, 1)
+        overall = [
+            (
+                metric.title,
+                f"{judged.metrics[name]:.3f}",
+                f"{int(metric.higher_is_better)} is best; "
+                f"{'predicting nothing' if name == 'hamming_loss' else 'guessing'} gives "
+                f"{chance[name]:.2f}",
+            )
+            for name, metric in METRICS.items()
+        ]
+        truth = Answers(no=~relevant, yes=relevant)
+        found["true labels"] = {
+            "overall": overall,
+            "by_label": judged.by_label,
+            "calibration": check_reliability(probabilities, truth, 1.0, 1.0),
+            "notes": explain_missing(judged.by_label),
+        }
     estimated = judged.estimated
     if estimated is not None and dataset.answers is not None:
-        found.append(
-            ReportedQuality(
-                "ticked labels" if estimated.kind == "positives" else estimated.kind,
-                {m.name.replace("_", " "): _write_estimate(m) for m in estimated.metrics},
-                estimated.by_label,
-                _calibrate(classifier, dataset.answers, probabilities),
-                _explain_estimates(estimated),
-            )
-        )
+        chances = chance_levels(estimated["by_label"], judged.n_rows)
+        found[SOURCES[estimated["from"]]] = {
+            "overall": [
+                (
+                    title_of(name),
+                    f"{one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
+                    if one["reason"] is None
+                    else "not known",
+                    one["reason"] or HINTS[name].format(chances[name]),
+                )
+                for name, one in estimated["metrics"].items()
+            ],
+            "by_label": estimated["by_label"],
+            "calibration": _calibrate(classifier, dataset.answers, probabilities),
+            "notes": [
+                f"Uncertainty of the class prior in the intervals: {estimated['prior_error']}.",
+                *explain_missing(estimated["by_label"]),
+            ],
+        }
     return found
-
-
-def warn_of_seen(n_seen: int) -> list[str]:
-    """Return a sentence about rows that training saw, if there are any."""
-    if not n_seen:
-        return []
-    return [
-        f"{counted(n_seen, 'row', 'have')} the features of rows that training saw: the numbers are "
-        "too good for them. Take rows that were held out."
-    ]
-
-
-def _write_estimate(metric: Any) -> str:
-    """Return an estimated metric with its interval, or that it is not known."""
-    if metric.value is None:
-        return "not known"
-    return f"{metric.value:.3f} ({metric.low:.3f} to {metric.high:.3f})"
-
-
-def _explain_estimates(estimated: EstimatedQuality) -> list[str]:
-    """Return what the estimates rely on, and what stands against them."""
-    notes = [
-        "No true label was used. The estimates hold for rows that training did not see, if the "
-        f"rates are constant and the class prior (here: {estimated.prior_source}) is right; "
-        f"uncertainty of the prior in the intervals: {estimated.prior_error}."
-    ]
-    notes += warn_of_seen(estimated.n_seen)
-    if estimated.contradiction is not None:
-        notes.append(estimated.contradiction)
-    for reason, names in estimated.reasons().items():
-        notes.append(f"Not known: {', '.join(names).replace('_', ' ')}: {reason}.")
-    return notes + explain_missing(estimated.by_label)
 
 
 def _calibrate(
@@ -434,209 +563,3 @@ def _calibrate(
         return None
     yes = np.zeros_like(no_rate) if yes_rate is None else yes_rate
     return check_reliability(probabilities, answers, no_rate, yes)
-
-
-class WrittenPage(NamedTuple):
-    """A page about a model, and how much data it is about.
-
-    Examples
-    --------
-    >>> WrittenPage(Path("page/index.html"), 100, "rows").what
-    'rows'
-    """
-
-    page: Path
-    n_rows: int
-    what: str  # rows or images
-
-
-def report_model(
-    model: Classifier | str | Path,
-    data: Dataset | str | Path,
-    folder: str | Path,
-    *,
-    reading: ReadOptions | None = None,
-    n_examples: int | None = None,
-    seed: int = 0,
-) -> WrittenPage:
-    """Write the page about a model of images (`show_examples`) or of a table (`report_rows`).
-
-    Parameters
-    ----------
-    model, data, folder, reading, seed
-        As in `show_examples`.
-    n_examples : int, optional
-        How many rows or images to show at most; by default 40 rows or 60 images.
-
-    Returns
-    -------
-    written : WrittenPage
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from comes import CandidateClassifier
-    >>> from comes.datasets import make_scenes
-    >>> scenes = make_scenes(n=100)
-    >>> model = CandidateClassifier("bce", epochs=1).fit(scenes.X, scenes.relevant)
-    >>> report_model(model, scenes, Path(tempfile.mkdtemp()) / "page", n_examples=8).n_rows
-    100
-    """
-    classifier = as_model(model)
-    shows_images = isinstance(classifier, ImageClassifier)
-    refuse_inputs(folder, model)
-    write = show_examples if shows_images else report_rows
-    most = n_examples or (60 if shows_images else 40)
-    page, n_rows = write(classifier, data, folder, reading=reading, n_examples=most, seed=seed)
-    return WrittenPage(page, n_rows, "images" if shows_images else "rows")
-
-
-def show_examples(
-    model: Classifier | str | Path,
-    data: Dataset | str | Path,
-    folder: str | Path,
-    *,
-    reading: ReadOptions | None = None,
-    n_examples: int = 60,
-    seed: int = 0,
-) -> tuple[Path, int]:
-    """Write a page of images with their predictions, what was said, and contradictions.
-
-    Parameters
-    ----------
-    model : fitted ImageClassifier, or the folder of one
-    data : Dataset, path or name
-        Must have images.
-    folder : path
-        Folder for the page.
-    reading : ReadOptions, optional
-        What the columns of a file mean.
-    n_examples : int
-        How many images to show at most.
-    seed : int
-
-    Returns
-    -------
-    page : Path
-    n_images : int
-        Number of images in the data.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from PIL import Image
-    >>> from comes.datasets import Images
-    >>> from torch import nn
-    >>> home, names = Path(tempfile.mkdtemp()), ["one.png", "two.png"]
-    >>> for name in names:
-    ...     Image.new("RGB", (32, 32)).save(home / name)
-    >>> data = Dataset(Images(home, names), ["sky"], np.array([[True], [False]]))
-    >>> model = ImageClassifier(
-    ...     backbone=nn.Conv2d(3, 8, 5), weights=None, image_size=32, class_prior=[0.5]
-    ... )
-    >>> page, n_images = show_examples(model.fit(data.X, data.candidates), data, home / "page")
-    >>> page.name, n_images
-    ('index.html', 2)
-    """
-    check_folder_target(folder, ("index.html",))
-    refuse_inputs(folder, model, data, *reading_files(reading))
-    classifier = as_model(model)
-    if not isinstance(classifier, ImageClassifier):
-        raise ComesError("examples are shown for images, and this model was trained on a table.")
-    dataset = open_for_model(classifier, data, reading)
-    scores = score_dataset(classifier, dataset)
-    page = write_examples(
-        dataset.known_images(),
-        classifier.label_names_,
-        classifier.squash_scores(scores),
-        classifier.cut_scores(scores),
-        folder,
-        answers=dataset.answers,
-        relevant=None if dataset.relevant is None else dataset.known_relevant(),
-        rates={"no": classifier.no_rate_, "yes": classifier.yes_rate_},
-        n_examples=n_examples,
-        seed=seed,
-    )
-    return page, len(dataset)
-
-
-def report_rows(
-    model: Classifier | str | Path,
-    data: Dataset | str | Path,
-    folder: str | Path,
-    *,
-    reading: ReadOptions | None = None,
-    priors: str | Path | None = None,
-    n_examples: int = 40,
-    seed: int = 0,
-) -> tuple[Path, int]:
-    """Write a page about a model of a table: quality by label, calibration, and rows of the data.
-
-    Parameters
-    ----------
-    model : fitted CandidateClassifier, or the folder of one
-    data : Dataset, path or name
-        Rows that training did not see, with true labels, candidates or answers.
-    folder : path
-        Folder for the page.
-    reading : ReadOptions, optional
-        What the columns of a file mean.
-    priors : path, optional
-        A table of class priors for the estimates; by default the model's own.
-    n_examples : int
-        How many rows to show at most: the most confident, the most doubtful, and some others.
-    seed : int
-        Of the others.
-
-    Returns
-    -------
-    page : Path
-    n_rows : int
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from comes import CandidateClassifier
-    >>> from comes.datasets import make_scenes
-    >>> scenes = make_scenes(n=100)
-    >>> model = CandidateClassifier("bce", epochs=1).fit(scenes.X, scenes.relevant)
-    >>> page, n_rows = report_rows(model, scenes, Path(tempfile.mkdtemp()) / "page")
-    >>> page.name, n_rows
-    ('index.html', 100)
-    """
-    check_folder_target(folder, ("index.html",))
-    refuse_inputs(folder, model, data, priors, *reading_files(reading))
-    classifier = as_model(model)
-    if isinstance(classifier, ImageClassifier):
-        raise ComesError("a report of rows is for tables; show_examples is for images.")
-    dataset = open_for_model(classifier, data, reading)
-    scores = score_dataset(classifier, dataset)
-    judged = judge_scores(classifier, dataset, scores, priors=priors)
-    probabilities = classifier.squash_scores(scores)
-    rates = {"no": classifier.no_rate_, "yes": classifier.yes_rate_}
-    relevant = None if dataset.relevant is None else dataset.known_relevant()
-    prior = None if classifier.class_prior_ is None else classifier
-    page = write_row_report(
-        dataset.known_features(),
-        classifier.label_names_,
-        probabilities,
-        classifier.cut_scores(scores),
-        folder,
-        facts=_list_facts(classifier, dataset, data),
-        qualities=list_reported(classifier, dataset, judged, probabilities),
-        items=dataset.items,
-        known=KnownLabels(dataset.answers, relevant, rates, prior),
-        history=classifier.history_,
-        n_examples=n_examples,
-        seed=seed,
-    )
-    return page, len(dataset)
-
-
-def _list_facts(
-    classifier: Classifier, dataset: Dataset, data: Dataset | str | Path
-) -> dict[str, str]:
-    """Return what the page says first."""
-    named = {} if isinstance(data, Dataset) else {"file": Path(data).name}
-    return {**named, "data": str(dataset), "method": classifier.method_.name}

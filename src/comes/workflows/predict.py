@@ -29,10 +29,15 @@ from comes.estimator.export import export_onnx, measure_onnx
 from comes.files import check_file_target, check_folder_target, expanded, refuse_inputs, refuse_same
 from comes.images import ImageClassifier, evidence_maps, load_model
 from comes.images.maps import lay_over
-from comes.report import write_predictions
+from comes.report import write_model_page
 from comes.workflows.data import open_if_project
 
 Classifier = CandidateClassifier | ImageClassifier
+UNJUDGED = (
+    "These are predictions alone, which do not say how good the model is. To know it, have some "
+    "rows labelled (comes predict --ask-next chooses them), and judge the model by them (comes "
+    "report --model)."
+)
 
 
 def as_model(model: Classifier | str | Path) -> Classifier:
@@ -215,9 +220,9 @@ def predict_items(
     scores : bool
         Add a column of scores for each label.
     page : path, optional
-        For images: a folder for a page of the most confident, the most doubtful and some others.
+        A folder for a page of the most confident rows or images, the most doubtful and others.
     n_examples : int
-        How many images that page shows at most.
+        How many rows or images that page shows at most.
     maps : bool
         Draw on that page where in an image the evidence for a label is.
     ask_next : path, optional
@@ -250,8 +255,8 @@ def predict_items(
         check_folder_target(page, ("index.html",))
         refuse_inputs(page, data, images, model)
     classifier = as_model(model)
-    if page is not None and not isinstance(classifier, ImageClassifier):
-        raise ComesError("a page shows images, and this model was trained on a table.")
+    if maps and not isinstance(classifier, ImageClassifier):
+        raise ComesError("maps (--maps) are of images, and this model was trained on a table.")
     X, items = read_inputs(classifier, data, images, skip_broken, item)
     names = classifier.label_names_
     answers = None if ask_next is None else read_asked(asked, names, items)
@@ -263,12 +268,15 @@ def predict_items(
         write_prediction_table(table, output)
     written = questions = None
     if page is not None:
-        written = write_predictions(
+        written = write_model_page(
             X,
             names,
             probabilities,
             predictions,
             page,
+            title=f"Predictions of {name_source(model, 'a model')} on {name_source(data, 'data')}",
+            verdict=UNJUDGED,
+            items=items,
             maps=_make_maps(classifier, X) if maps else None,
             n_examples=n_examples,
             seed=seed,
@@ -335,6 +343,11 @@ def _make_maps(classifier: Classifier, images: Any) -> Any:
         return lay_over(classifier, shown, evidence_maps(classifier, shown, labels))
 
     return find
+
+
+def name_source(source: object, otherwise: str) -> str:
+    """Return what a page calls a model or data: the name of its file, or else something."""
+    return Path(source).name if isinstance(source, str | Path) else otherwise
 
 
 def read_inputs(

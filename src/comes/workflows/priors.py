@@ -30,7 +30,7 @@ from comes.priors import (
 )
 from comes.priors.class_prior import KNOWN_PRIOR
 from comes.priors.clean_sample import update_prior
-from comes.report.plots import check_plot_name, plot_class_priors, save_plot
+from comes.report.plots import check_plot_name, plot_priors, save_plot
 from comes.selection import check_constant_rate
 from comes.selection.checks import AssumptionCheck
 from comes.tables import ColumnEncoder
@@ -207,7 +207,7 @@ def estimate_priors(
         written.insert(1, KNOWN_PRIOR, np.nan)
         write_table(written, output)
     if plot is not None:
-        save_plot(plot_class_priors(table), plot)
+        save_plot(plot_priors(table), plot)
     return table
 
 
