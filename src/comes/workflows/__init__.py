@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from comes.workflows.data import convert_dataset
-    from comes.workflows.experiment import report_results, run_experiment
+    from comes.workflows.experiment import run_experiment
     from comes.workflows.fit import fit_model
     from comes.workflows.judge import judge_model, report_model
     from comes.workflows.predict import export_model, predict_items
@@ -24,11 +24,9 @@ __all__ = [
     "judge_model",
     "predict_items",
     "report_model",
-    "report_results",
     "run_experiment",
     "split_data",
 ]
-
 MODULES = {
     "convert_dataset": "data",
     "estimate_priors": "priors",
@@ -37,7 +35,6 @@ MODULES = {
     "judge_model": "judge",
     "predict_items": "predict",
     "report_model": "judge",
-    "report_results": "experiment",
     "run_experiment": "experiment",
     "split_data": "split",
 }  # each is imported on first use: only some need torch
