@@ -115,16 +115,17 @@ def training_options(
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Return settings from texts such as "no_rate=0.8,0.9"; a value is json, a list, or a word."""
+    """Return settings from texts such as "no_rate=0.8,0.9"; a value is json, numbers, or a word."""
     found: dict[str, Any] = {}
     for text in texts:
         name, _, value = (part.strip() for part in text.partition("="))
         if not name or not value:
             raise ComesError(f"--set should be NAME=VALUE, such as flood_level=0.5; got {text!r}.")
         found[name] = value
-        for as_json in (f"[{value}]", value):
-            with suppress(ValueError):
-                found[name] = json.loads(as_json)
+        with suppress(ValueError):
+            found[name] = parse_numbers(value, name)  # .5,1 is not json
+        with suppress(ValueError):
+            found[name] = json.loads(value)
     return found
 
 

@@ -1,0 +1,322 @@
+"""Predictions as a workflow: the best labels in every format, what to ask next, and ONNX."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from comes import CandidateClassifier
+from comes.answers import AnswerRates, Answers, State
+from comes.answers.questions import expected_bits
+from comes.datasets import Dataset, make_scenes
+from comes.datasets.matrices import write_npz
+from comes.datasets.predictions import top_table, write_prediction_table
+from comes.datasets.table import read_table
+from comes.errors import ComesError, ComesWarning
+from comes.estimator import base
+from comes.generation import case_b, simulate_answers
+from comes.metrics import ndcg_at_k, precision_at_k
+from comes.workflows import predict as predict_module
+from comes.workflows.judge import judge_top
+from comes.workflows.predict import (
+    export_model,
+    list_questions,
+    predict_items,
+    read_asked,
+    write_top,
+)
+from command_line import command_runner
+
+N, Q, K = 60, 10, 3
+NAMES = ["NA", "a;b", "the sea", *(f"digit {j}" for j in range(3, Q))]
+ITEMS = [f"00{row}" for row in range(N)]
+SCENES = replace(make_scenes(n=N), label_names=NAMES, items=ITEMS)
+MODEL = CandidateClassifier("bce", epochs=1, hidden=8, random_state=0)
+MODEL.fit(SCENES.X, SCENES.known_relevant(), label_names=NAMES)
+TOP = MODEL.predict_top(SCENES.X, K)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "ROWS_AT_ONCE", 17)  # so that a file has several parts
+
+
+def test_a_table_has_a_row_for_each_item_and_label(tmp_path: Path) -> None:
+    for ending in ("csv", "tsv", "csv.gz", "parquet", "xlsx"):
+        path = tmp_path / f"top.{ending}"
+        assert write_top(MODEL, SCENES, path, K, scores=True) == N
+        table = read_table(path, ["item", "label"])
+        assert list(table.columns) == ["item", "rank", "label", "probability", "score"], ending
+        assert table["item"].tolist() == [item for item in ITEMS for _ in range(K)], ending
+        assert table["rank"].tolist() == [1, 2, 3] * N, ending
+        assert table["label"].tolist() == [NAMES[label] for label in TOP.labels.ravel()], ending
+        np.testing.assert_allclose(table["probability"], TOP.probabilities.ravel(), atol=1e-6)
+        np.testing.assert_allclose(table["score"], TOP.scores.ravel(), rtol=1e-5)
+
+
+def test_lines_of_json_have_a_list_for_each_item(tmp_path: Path) -> None:
+    path = tmp_path / "top.jsonl"
+    write_top(MODEL, SCENES, path, K)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["item"] for line in lines] == ITEMS
+    for line, labels, chances in zip(lines, TOP.labels, TOP.probabilities, strict=True):
+        assert [one["label"] for one in line["top"]] == [NAMES[label] for label in labels]
+        assert [one["probability"] for one in line["top"]] == pytest.approx(chances, abs=1e-6)
+
+
+def test_items_without_names_are_numbered_through_all_parts(tmp_path: Path) -> None:
+    unnamed = replace(SCENES, items=None)
+    write_top(MODEL, unnamed, tmp_path / "top.csv", 1)
+    write_top(MODEL, unnamed, tmp_path / "top.jsonl", 1)
+    assert pd.read_csv(tmp_path / "top.csv")["item"].tolist() == list(range(N))
+    lines = pd.read_json(tmp_path / "top.jsonl", lines=True)
+    assert lines["item"].tolist() == list(range(N))
+
+
+def test_what_cannot_be_written_is_refused_before_anything_is_scored(tmp_path: Path) -> None:
+    for top in (0, Q + 1):
+        with pytest.raises(ComesError, match=rf"\(--top\) must be 1 to {Q}.*got {top}"):
+            write_top(MODEL, SCENES, tmp_path / "top.csv", top)
+    with pytest.raises(ComesError, match=r"top.txt should end in .*\.jsonl"):
+        write_top("no model", SCENES, tmp_path / "top.txt", 1)
+    with pytest.raises(ComesError, match="is not a folder"):
+        write_top("no model", SCENES, tmp_path / "none" / "top.csv", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_repeated_items_are_told(tmp_path: Path) -> None:
+    table = pd.DataFrame({"red": np.arange(4.0), "blue": 0.5})
+    model = CandidateClassifier("bce", epochs=1, hidden=4).fit(table, np.eye(4)[:, :2])
+    table.assign(photo="same").to_csv(tmp_path / "new.csv", index=False)
+    with pytest.warns(ComesWarning, match="'same' occurs more than once"):
+        write_top(model, tmp_path / "new.csv", tmp_path / "top.csv", 1, item="photo")
+
+
+def test_a_part_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    def tables() -> Iterator[pd.DataFrame]:
+        names = np.array(NAMES, dtype=object)
+        yield top_table(TOP.labels, TOP.probabilities, names, ITEMS)
+        raise ComesError("the next part fails")
+
+    for ending in ("csv", "parquet", "jsonl"):
+        path = tmp_path / f"top.{ending}"
+        path.write_text("of yesterday")
+        with pytest.raises(ComesError, match="the next part fails"):
+            write_prediction_table(tables(), path)
+        assert path.read_text() == "of yesterday", ending
+        path.unlink()
+        assert list(tmp_path.iterdir()) == [], ending
+
+
+def test_the_command_writes_the_best_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = command_runner(monkeypatch, capsys)
+    MODEL.save("model")
+    write_npz(SCENES, "scenes.npz")
+    command = ("predict", "scenes.npz", "-m", "model", "--top", str(K), "-o", "top.csv")
+    summary = json.loads(run(*command, "--json").stdout)
+    assert summary == {"rows": N, "file": "top.csv"}
+    table = pd.read_csv("top.csv", keep_default_na=False)
+    assert list(table.columns) == ["item", "rank", "label", "probability"] and len(table) == N * K
+    for option in ("--page", "--ask-next"):
+        error = run(*command, option, "next.csv", code=1).stderr
+        assert "--page and --ask-next need the scores of all labels: leave --top out" in error
+
+
+def test_the_best_labels_are_judged_as_all_scores_are() -> None:
+    held_out = make_scenes(n=50, seed=1)
+    truth = held_out.known_relevant().copy()
+    truth[:4] = False
+    scores = MODEL.decision_function(held_out.X)
+    data = replace(held_out, relevant=truth, label_names=NAMES)
+    for top, ks in ((1, [1]), (2, [1, 2]), (5, [1, 3, 5]), (7, [1, 3, 5, 7])):
+        judged = judge_top(MODEL, data, top)
+        expected = {f"precision@{k}": precision_at_k(scores, truth, k) for k in ks}
+        expected |= {f"ndcg@{k}": ndcg_at_k(scores, truth, k) for k in ks}
+        assert judged.metrics == pytest.approx(expected), top
+        assert (judged.n_rows, judged.n_empty, judged.n_seen) == (50, 4, 0), top
+
+
+def test_the_command_prints_how_good_the_best_labels_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = command_runner(monkeypatch, capsys)
+    MODEL.save("model")
+    write_npz(SCENES, "scenes.npz")
+    command = ("evaluate", "scenes.npz", "-m", "model", "--top", str(K))
+    found = json.loads(run(*command, "--json").stdout)
+    assert found == pytest.approx(judge_top(MODEL, SCENES, K).as_dict())
+    assert found["rows_seen_in_training"] == N
+    printed = run(*command).stdout
+    assert "precision@3" in printed and f"{found['ndcg@3']:.3f}" in printed
+    assert "rows without relevant, which count 0: 0" in printed
+    assert "that training saw" in printed
+    assert "--top compares with true labels" in run(*command, "--priors", "p.csv", code=1).stderr
+    candidates = Dataset(SCENES.X, NAMES, SCENES.known_relevant())
+    write_npz(candidates, "candidates.npz")
+    error = run("evaluate", "candidates.npz", *command[2:], code=1).stderr
+    assert "true labels are needed" in error
+
+
+# What to ask next
+
+ASKED_ITEMS = [f"scene {row}" for row in range(80)]
+ASKED_SCENES = replace(make_scenes(n=80), items=ASKED_ITEMS)
+SAID = simulate_answers(ASKED_SCENES.known_relevant(), asked_rate=0.7, seed=0).rename_labels(
+    ASKED_SCENES.label_names
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> CandidateClassifier:
+    settings: dict[str, Any] = {"hidden": 8, "n_networks": 1, "epochs": 1, "random_state": 0}
+    clf = CandidateClassifier(rates={"no": 0.8, "yes": 0.6}, **settings)
+    return clf.fit(ASKED_SCENES.X, answers=SAID)
+
+
+def asked_of(rows: list[int]) -> Dataset:
+    """Return what was said of some items, in another order than theirs."""
+    names = [ASKED_ITEMS[row] for row in rows]
+    return Dataset(None, ASKED_SCENES.label_names, answers=SAID[rows], items=names)
+
+
+def test_answers_are_matched_by_item() -> None:
+    rows = [5, 3, 60]
+    answers = read_asked(asked_of(rows), ASKED_SCENES.label_names, ASKED_ITEMS)
+    assert answers is not None
+    np.testing.assert_array_equal(answers.codes[rows], SAID.codes[rows])
+    others = np.delete(answers.codes, rows, axis=0)
+    assert (others == State.NOT_ASKED).all()
+
+
+def test_a_model_of_a_table_asks_next(model: CandidateClassifier, tmp_path: Path) -> None:
+    file, asked = tmp_path / "next.csv", asked_of(list(range(80)))
+    predict_items(model, ASKED_SCENES, ask_next=file, n_questions=40, asked=asked)
+    written = pd.read_csv(file, dtype={"item": str, "label": str})
+    assert list(written.columns) == ["item", "label", "probability", "bits"] and len(written) == 40
+    for item, label in zip(written["item"], written["label"], strict=True):
+        place = ASKED_ITEMS.index(item), ASKED_SCENES.label_names.index(label)
+        assert SAID.codes[place] == State.NOT_ASKED
+
+
+def test_bits_are_those_of_people_where_these_are_known(model: CandidateClassifier) -> None:
+    scores = model.decision_function(ASKED_SCENES.X)
+    eta = model.predict_proba(ASKED_SCENES.X)
+    assert model.no_rate_ is not None and model.yes_rate_ is not None
+    rates = AnswerRates(model.no_rate_, model.yes_rate_)
+    nobody = Answers.from_codes(np.zeros_like(SAID.codes))
+    ticked = Answers.from_codes(nobody.codes, "positives")  # whose rates are not those of answers
+    plain = expected_bits(eta)
+    told = expected_bits(eta, rates)
+    for asked, bits in ((nobody, told), (ticked, plain), (None, told)):
+        table = list_questions(model, scores, ASKED_ITEMS, 10, asked)
+        rows = [ASKED_ITEMS.index(item) for item in table["item"]]
+        labels = [ASKED_SCENES.label_names.index(label) for label in table["label"]]
+        np.testing.assert_allclose(table["bits"], bits[rows, labels], atol=1e-4)
+        best = bits.argmax(axis=0)  # ten questions, ten labels: the best of each
+        assert rows == best[labels].tolist()
+
+
+def test_rates_of_candidates_are_not_those_of_people() -> None:
+    settings: dict[str, Any] = {"epochs": 1, "hidden": 8, "random_state": 0}
+    settings |= {"rates": {"exclude": 0.5}}
+    candidates = case_b(ASKED_SCENES.known_relevant(), exclude_rate=0.5)
+    model = CandidateClassifier(class_prior=[0.22] * 10, **settings).fit(ASKED_SCENES.X, candidates)
+    assert model.no_rate_ is not None
+    table = list_questions(model, model.decision_function(ASKED_SCENES.X), ASKED_ITEMS, 10, None)
+    bits = expected_bits(model.predict_proba(ASKED_SCENES.X))
+    rows = [ASKED_ITEMS.index(item) for item in table["item"]]
+    labels = [int(label) for label in table["label"]]
+    np.testing.assert_allclose(table["bits"], bits[rows, labels], atol=1e-4)
+
+
+def test_what_cannot_be_is_said(model: CandidateClassifier, tmp_path: Path) -> None:
+    file = tmp_path / "next.csv"
+    with pytest.raises(ComesError, match="questions name their items, and these have no names"):
+        predict_items(model, replace(ASKED_SCENES, items=None), ask_next=file)
+    other = replace(asked_of([0, 1]), items=["another", "one more"])
+    with pytest.raises(ComesError, match="none of the items was asked about: .*'another'"):
+        predict_items(model, ASKED_SCENES, ask_next=file, asked=other)
+    nameless = replace(asked_of([0, 1]), items=None)
+    with pytest.raises(ComesError, match="matched by the names of the items"):
+        predict_items(model, ASKED_SCENES, ask_next=file, asked=nameless)
+    everything = Answers.from_codes(np.ones_like(SAID.codes), label_names=ASKED_SCENES.label_names)
+    done = Dataset(None, ASKED_SCENES.label_names, answers=everything, items=ASKED_ITEMS)
+    with pytest.raises(ComesError, match="nothing is left to ask"):
+        predict_items(model, ASKED_SCENES, ask_next=file, asked=done)
+    with pytest.raises(ComesError, match="a page shows images"):
+        predict_items(model, ASKED_SCENES, page=tmp_path / "page")
+    with pytest.raises(ComesError, match="next.txt"):
+        predict_items(model, ASKED_SCENES, ask_next=tmp_path / "next.txt")
+    assert not list(tmp_path.iterdir())
+
+
+def test_answers_are_read_from_a_column_for_each_label(tmp_path: Path) -> None:
+    words = np.array(["", "no", "yes", "maybe"])[SAID.codes[:3]]
+    table = pd.DataFrame(words, columns=ASKED_SCENES.label_names).assign(item=ASKED_ITEMS[:3])
+    table.to_csv(tmp_path / "answers.csv", index=False)
+    answers = read_asked(tmp_path / "answers.csv", ASKED_SCENES.label_names, ASKED_ITEMS)
+    assert answers is not None
+    np.testing.assert_array_equal(answers.codes[:3], SAID.codes[:3])
+
+
+def test_no_file_is_written_over_what_is_read_or_over_another(
+    model: CandidateClassifier, tmp_path: Path
+) -> None:
+    asked = tmp_path / "answers.csv"
+    asked.write_text("people's work")
+    with pytest.raises(ComesError, match="is the file that is read"):
+        predict_items(model, ASKED_SCENES, ask_next=asked, asked=asked)
+    with pytest.raises(ComesError, match="is the file that is read"):
+        predict_items(model, ASKED_SCENES, asked, ask_next=tmp_path / "next.csv", asked=asked)
+    with pytest.raises(ComesError, match="two results would go to a.csv"):
+        predict_items(model, ASKED_SCENES, tmp_path / "a.csv", ask_next=tmp_path / "a.csv")
+    assert asked.read_text() == "people's work" and len(list(tmp_path.iterdir())) == 1
+
+
+# ONNX
+
+FEATURES = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+
+
+def test_an_export_says_how_far_the_file_is_from_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(_: Any, path: Path) -> Path:
+        path.write_bytes(b"a file")
+        return path
+
+    clf = CandidateClassifier("bce", epochs=1, hidden=4, random_state=0).fit(
+        FEATURES, FEATURES[:, :3] > 0
+    )
+    monkeypatch.setattr(predict_module, "export_onnx", write)
+    monkeypatch.setattr(predict_module, "measure_onnx", lambda *_: 1e-6)
+    exported = export_model(clf, tmp_path / "model.onnx")
+    assert exported["difference"] == 1e-6
+    assert exported["input"] == "features: float32 (n, 4)"
+    table = pd.DataFrame(
+        {"size": FEATURES[:, 0], "colour": np.where(FEATURES[:, 1] > 0, "red", "blue")}
+    )
+    clf.fit(table, FEATURES[:, :3] > 0)
+    exported = export_model(clf, tmp_path / "model.onnx")
+    assert exported["input"] == f"features: float32 (n, {clf.n_inputs_}), encoded from 2 columns"
+    monkeypatch.setattr(predict_module, "measure_onnx", lambda *_: 0.02)
+    with pytest.warns(ComesWarning, match="up to 0.02 away .* more than 1e-05"):
+        export_model(clf, tmp_path / "model.onnx")
+    monkeypatch.setattr(predict_module, "find_spec", lambda _: None)
+    assert export_model(clf, tmp_path / "model.onnx")["difference"] is None
+
+
+def test_the_target_of_an_export_is_checked_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match=r"model.bin should end in .onnx"):
+        export_model("no such model", tmp_path / "model.bin")
+    with pytest.raises(ComesError, match="is not a folder"):
+        export_model("no such model", tmp_path / "missing" / "model.onnx")
