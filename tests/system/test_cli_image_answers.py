@@ -74,7 +74,16 @@ def rows_of(page: Path) -> dict[str, list[str]]:
 
 
 def test_generated_answers_lead_to_rates_and_a_page(home: Path, tmp_path: Path) -> None:
-    asked = ["--simulate", "answers", "--asked-rate", 0.6, "--no-rate", NO_RATE, "--yes-rate", YES_RATE]
+    asked = [
+        "--simulate",
+        "answers",
+        "--asked-rate",
+        0.6,
+        "--no-rate",
+        NO_RATE,
+        "--yes-rate",
+        YES_RATE,
+    ]
     read = ["--relevant", "is_*", "--images", home / "photos"]
     run("datasets", "convert", home / "photos.csv", *read, *asked, "-o", tmp_path / "answers.csv")
     fitted = fit(home, tmp_path / "answers.csv", tmp_path / "model")
