@@ -166,11 +166,12 @@ def fit_model(
             check_folder_target(folder, MODEL_FILES)
         for target in (output, name_partial(output), checkpoint):
             refuse_inputs(target, data, priors, clean, *reading_files(reading))
-    chosen, varied = dict(settings or {}), list(select)
+    chosen, varied = dict(settings or {}), list(dict.fromkeys(select))
     if chosen.get("method") == "auto":
         del chosen["method"]
-        varied = list(dict.fromkeys(["method", *varied]))
+        varied = ["method", *(name for name in varied if name != "method")]
     needs_rows = {"clean": clean, "select": varied, "embedding": embedding}
+    kept: dict[str, Any] = {"checkpoint": checkpoint, "is_shared": True}
     classifier: Classifier
     dataset: Dataset | ShardedDataset
     choice = None
@@ -178,9 +179,10 @@ def fit_model(
         without = "needs all rows at once: leave it out, or leave out --stream"
         _refuse_given({"priors": priors, **needs_rows}, without)
         _check_settings(chosen, CandidateClassifier)
-        dataset, classifier = open_shards(str(data), reading), make_classifier(chosen)
-        read = partial(classifier.fit_stream, dataset, buffer_rows=buffer_rows)
-        train = partial(read, checkpoint=checkpoint, is_shared=True)
+        dataset = open_shards(str(data), reading)
+        classifier = CandidateClassifier(**from_flat(chosen))
+        kept["buffer_rows"] = buffer_rows
+        train = partial(classifier.fit_stream, dataset, **kept)
     else:
         reading = with_text_column(data, reading)
         dataset = as_dataset(data, reading)
@@ -198,23 +200,20 @@ def fit_model(
             sample = read_clean(dataset, clean, reading)
             _check_settings(chosen, CandidateClassifier, is_method_open="method" in varied)
             encoder = make_encoder(dataset, reading, embedding)
-            classifier = make_classifier(chosen | ({"encoder": encoder} if encoder else {}))
+            if encoder is not None:
+                chosen["encoder"] = encoder
+            classifier = CandidateClassifier(**from_flat(chosen))
             if varied:
                 classifier, choice = choose_model(dataset, classifier, varied)
                 if on_choice is not None:
                     on_choice(choice)
             classifier.item_column_ = name_item_column(dataset, reading)
-            fit = partial(classifier.fit, dataset.known_features(), answers=answers, clean=sample)
-            train = partial(fit, checkpoint=checkpoint, is_shared=True)
+            kept |= {"answers": answers, "clean": sample}
+            train = partial(classifier.fit, dataset.known_features(), **kept)
     path = _train_and_save(train, classifier, output)
-    if path == (output and Path(output)) and checkpoint is not None:
+    if path is not None and checkpoint is not None and not classifier.history_.interrupted:
         checkpoint.unlink(missing_ok=True)
     return FittedModel(classifier, dataset, path, choice)
-
-
-def make_classifier(settings: Mapping[str, Any]) -> CandidateClassifier:
-    """Return a classifier with settings that name those of its method, too."""
-    return CandidateClassifier(**from_flat(dict(settings)))
 
 
 def _make_image_classifier(settings: Mapping[str, Any]) -> ImageClassifier:
@@ -253,7 +252,7 @@ def _check_settings(
     for name in settings:
         if name not in known:
             near = difflib.get_close_matches(name, sorted(known), n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else "Look for its name in the docs."
+            hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(sorted(known))}."
             hint = advice if name in others else hint
             raise ComesError(f"{kind.__name__} has no setting {name!r}. {hint}")
     method = settings.get("method", DEFAULT)
