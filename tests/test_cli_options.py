@@ -61,8 +61,21 @@ def test_every_reading_option_is_in_the_reading() -> None:
         features="X.npz", labels_are="candidates"
     )
     assert reading_options(positives=True) == ReadOptions(labels_are="positives")
-    seen = {*options, "features", "candidates", "positives", "help_all"}
+    seen = {*options, "features", "candidates", "positives"}
     assert seen == set(inspect.signature(reading_options).parameters)
+
+
+def test_options_that_repeat_add_up() -> None:
+    """Every option that takes several names or numbers."""
+    several = 0
+    for command in ("fit", "priors", "predict", "evaluate"):
+        for option in COMMAND.commands[command].params:  # type: ignore[attr-defined]
+            takes_several = "Columns" in (getattr(option, "help", "") or "")
+            assert option.multiple or not takes_several, (command, option.name)
+            several += takes_several
+    assert several >= 20
+    reading = reading_options(ignore=["a", "b,c"], long=["who", "what,said"])
+    assert reading.ignore == ["a", "b", "c"] and reading.long == ["who", "what", "said"]
 
 
 def test_every_training_option_is_a_setting() -> None:
@@ -105,9 +118,10 @@ def test_settings_that_were_not_given_are_left_to_the_classifier() -> None:
 
 def test_lists_of_names_and_numbers() -> None:
     assert split_names(None) is None
-    assert split_names(" sky,, sea ") == ["sky", "sea"]
+    assert split_names(" sky,, sea ") == split_names(["sky", "sea"]) == ["sky", "sea"]
     assert parse_numbers(None, "--rate") is None
     assert parse_numbers("0.5", "--rate") == 0.5
+    assert parse_numbers([".5", "0.2,1"], "--rate") == [0.5, 0.2, 1]
     for wrong in ("", ",", "half"):
         with pytest.raises(ComesError, match="--rate should be a number, or one per label; got"):
             parse_numbers(wrong, "--rate")
@@ -115,6 +129,7 @@ def test_lists_of_names_and_numbers() -> None:
 
 def test_a_word_of_answers_means_one_thing() -> None:
     assert parse_pairs("1=yes, 0=no", "--answers") == {"1": "yes", "0": "no"}
+    assert parse_pairs(["1=yes", "0=no"], "--answers") == {"1": "yes", "0": "no"}
     with pytest.raises(ComesError, match="--answers should say once what '1' means; got '1=yes"):
         parse_pairs("1=yes,1=no", "--answers")
 

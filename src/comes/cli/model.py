@@ -184,7 +184,6 @@ def fit(
         stream=stream,
         buffer_rows=buffer_rows,
         output=output,
-        on_choice=None if as_json else _print_choice,
     )
     if fitted.path is None:  # another process saved the model, and tells
         return
@@ -196,6 +195,8 @@ def fit(
             summary["compared"] = fitted.choice.table.to_dict("records")
     else:
         summary["seconds"] = f"{total} (training {training:.1f})"
+        if fitted.choice is not None:
+            _print_choice(fitted.choice)
     print_summary(summary, as_json)
     if fitted.history.interrupted:
         raise typer.Exit(130)
@@ -484,7 +485,7 @@ def priors(
         ),
     ] = "hierarchical",
     exclude_rate: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="How often an irrelevant label is excluded, if that is known: one number, or one "
             "per label separated by commas."

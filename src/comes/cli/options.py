@@ -122,15 +122,13 @@ def show_all_options(context: typer.Context, is_wanted: bool) -> None:
         raise typer.Exit
 
 
-HelpAll = Annotated[
-    bool,
-    typer.Option(
-        "--help-all",
-        is_eager=True,
-        callback=show_all_options,
-        help="Show every option, also rare ones.",
-    ),
-]
+SHOW_ALL = typer.Option(
+    "--help-all",
+    is_eager=True,
+    expose_value=False,
+    callback=show_all_options,
+    help="Show every option, also rare ones.",
+)
 
 
 def use_help_pages(*apps: typer.Typer) -> None:
@@ -144,7 +142,8 @@ def takes_options(**groups: Callable[..., Any]) -> Callable[..., Callable[..., N
     """Add the parameters of functions to the options of a command.
 
     ``@takes_options(reading=reading_options)`` adds every parameter of `reading_options` to the
-    command line; the command gets what the function returns as ``reading``.
+    command line; the command gets what the function returns as ``reading``. ``--help-all`` shows
+    those that are hidden, too.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -162,6 +161,8 @@ def takes_options(**groups: Callable[..., Any]) -> Callable[..., Callable[..., N
         parameters = [p for p in own.values() if p.name not in groups]
         parameters += [p for options in shared.values() for p in options.values()]
         by_keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+        kind, of = inspect.Parameter.KEYWORD_ONLY, Annotated[bool, SHOW_ALL]
+        by_keyword.append(inspect.Parameter("help_all", kind, default=False, annotation=of))
         with_options.__signature__ = inspect.Signature(by_keyword)  # type: ignore[attr-defined]
         with_options.__annotations__ = {p.name: p.annotation for p in by_keyword}
         return with_options
@@ -212,12 +213,13 @@ def split_names(text: Texts) -> list[str] | None:
     return [name for part in joined.split(",") if (name := part.strip())]
 
 
-def parse_numbers(text: str | None, option: str) -> float | list[float] | None:
+def parse_numbers(text: Texts, option: str) -> float | list[float] | None:
     """Return one number, one per label, or None if the option was not given."""
-    if text is None:
+    parts = split_names(text)
+    if parts is None:
         return None
     try:
-        numbers = [float(part) for part in split_names(text) or ()]
+        numbers = [float(part) for part in parts]
     except ValueError:
         numbers = []
     if not numbers:
@@ -257,7 +259,7 @@ def reading_options(
     date: Annotated[Names, option(help="Columns that are dates.", hidden=True)] = None,
     item: Annotated[str | None, option(help="The column that names the items.")] = None,
     long: Annotated[
-        str | None,
+        Names,
         option(help="Columns of a table of answers. Default: item,label,answer.", hidden=True),
     ] = None,
     answers: Annotated[
@@ -295,7 +297,6 @@ def reading_options(
         str | None,
         option(help="COCO's images without annotation: drop (default) or keep.", hidden=True),
     ] = None,
-    help_all: HelpAll = False,
 ) -> "ReadOptions":
     """Return what the columns mean; the parameters are the options."""
     from comes.datasets import ReadOptions

@@ -105,7 +105,6 @@ def fit_model(
     stream: bool = False,
     buffer_rows: int = 2**17,
     output: str | Path | None = None,
-    on_choice: Callable[[Choice], None] | None = None,
 ) -> FittedModel:
     """Train a classifier of rows or images, depending on the data; save it if asked.
 
@@ -140,8 +139,6 @@ def fit_model(
         With a stream, about how many rows are mixed; twice as many are in memory.
     output : path, optional
         Folder for the model.
-    on_choice : callable (choice) -> None, optional
-        Called with what ``select`` found, before the chosen classifier is trained.
 
     Returns
     -------
@@ -205,8 +202,6 @@ def fit_model(
             classifier = CandidateClassifier(**from_flat(chosen))
             if varied:
                 classifier, choice = choose_model(dataset, classifier, varied)
-                if on_choice is not None:
-                    on_choice(choice)
             classifier.item_column_ = name_item_column(dataset, reading)
             kept |= {"answers": answers, "clean": sample}
             train = partial(classifier.fit, dataset.known_features(), **kept)
