@@ -75,7 +75,7 @@ def test_options_that_repeat_add_up() -> None:
             several += takes_several
     assert several >= 20
     reading = reading_options(ignore=["a", "b,c"], long=["who", "what,said"])
-    assert reading.ignore == ["a", "b", "c"] and reading.long == ["who", "what", "said"]
+    assert reading == ReadOptions(ignore=["a", "b", "c"], long=["who", "what", "said"])
 
 
 def test_every_training_option_is_a_setting() -> None:

@@ -125,7 +125,6 @@ def show_all_options(context: typer.Context, is_wanted: bool) -> None:
 SHOW_ALL = typer.Option(
     "--help-all",
     is_eager=True,
-    expose_value=False,
     callback=show_all_options,
     help="Show every option, also rare ones.",
 )
@@ -151,7 +150,7 @@ def takes_options(**groups: Callable[..., Any]) -> Callable[..., Callable[..., N
         shared = {name: inspect.signature(make).parameters for name, make in groups.items()}
 
         @functools.wraps(command)
-        def with_options(**values: Any) -> None:
+        def with_options(help_all: bool = False, **values: Any) -> None:
             made = {
                 name: make(**{option: values.pop(option) for option in shared[name]})
                 for name, make in groups.items()
