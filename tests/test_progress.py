@@ -82,6 +82,7 @@ def test_lines_are_ten_seconds_apart(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
+    monkeypatch.setattr(progress, "in_command", False)  # each work by itself
     monkeypatch.setattr("comes.progress.time.monotonic", lambda: now)
     with progress_bar(60, "work", unit="epoch") as advance:
         for _ in range(60):
