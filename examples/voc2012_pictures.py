@@ -93,5 +93,5 @@ for row, label, bits in zip(questions.row, questions.label, questions.bits, stri
 # Leave out `image_size` and `take_photos`, and give it a GPU or an hour. The mAP over all twenty
 # classes with one pair in ten asked about, and what fine-tuning adds, are in
 # [images.md](../guide/images.md). From a terminal, with maps of where the evidence is and a page of
-# photos: `comes fit answers.csv --images photos/ --weights FILE -o model` and
+# photos: `comes fit answers.csv --images photos/ --set weights=FILE -o model` and
 # `comes predict photos/ --model model -o scores.csv --page page --maps`.

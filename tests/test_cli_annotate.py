@@ -159,12 +159,13 @@ def test_export_then_fit(run: Run, folder: Path, projects: Projects) -> None:
     counts = json.loads(exported.stdout)
     assert counts["asked"] == 96 and counts["file"] == "answers.parquet"
     assert 0 < counts["surely_not"] < 96
-    given = ("--no-rate", "0.8", "--yes-rate", "0.8", "--epochs", "1")
+    given = ("--set", "no_rate=0.8", "--set", "yes_rate=0.8", "--epochs", "1")
     fitted = run("fit", "answers.parquet", "--features", "X.npz", "-o", "model", *given)
     assert f"{N} rows, 5 features, 2 labels" in fitted.stdout
     assert "method: likelihood\n" in fitted.stdout
     no = counts["surely_not"]
-    assert f"used: 96 answers ({no} no, {96 - no} maybe)" in fitted.stdout
+    assert f"96 of 120 pairs asked: {no} no, 0 yes, {96 - no} maybe" in fitted.stdout
+    assert "rates: no 0.80 given, yes 0.80 given" in fitted.stdout
 
 
 def test_report_as_a_table(run: Run, folder: Path, projects: Projects) -> None:

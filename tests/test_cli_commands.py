@@ -25,7 +25,7 @@ RELEVANT = SCENES.known_relevant()
 CANDIDATES = case_b(RELEVANT, 0.5, seed=0)
 SHORT = ("--epochs", "2")
 QUICK = ("--method", "bce", *SHORT)  # without a class prior to estimate
-KNOWN = ("--exclude-rate", "0.5", *SHORT)  # nor a rate
+KNOWN = ("--set", "exclude_rate=0.5", *SHORT)  # nor a rate
 IGNORED = ("--ignore", "id,not_*,is_*")
 
 
@@ -396,7 +396,7 @@ def test_priors_without_the_truth_and_mistakes(run: Run, folder: Path) -> None:
 
 
 def test_a_training_that_ran_away_is_an_error(run: Run, folder: Path) -> None:
-    for how in (("--exclude-rate", "0.5"), ("--method", "bce")):
+    for how in (("--set", "exclude_rate=0.5"), ("--method", "bce")):
         settings = (*how, "--learning-rate", "1e9", "--epochs", "20", "-o", "m")
         error = run("fit", "scenes.npz", *settings, code=1).stderr
         assert "ran away" in error or "became" in error

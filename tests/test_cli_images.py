@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import torch
 from typer.testing import CliRunner
 
 from comes.cli import app
+from comes.datasets import open_dataset, write_dataset
 from comes.errors import ComesError
+from comes.generation import simulate_answers
 from comes.images import ImageClassifier, make_backbone
 from pictures import LABELS, write_pictures
 
@@ -54,13 +57,15 @@ def fit_arguments(home: Path, output: Path) -> list[str]:
         "--labels": "has_*",
         "--relevant": "is_*",
         "--images": str(home / "photos"),
-        "--weights": str(home / "weights.pth"),
         "--backbone": BACKBONE,
-        "--image-size": "32",
-        "--exclude-rate": "0.7",
     }
     given = [part for option in options.items() for part in option]
+    given += settings(weights=home / "weights.pth", image_size=32, exclude_rate=0.7)
     return ["fit", str(home / "photos.csv"), *given, "-o", str(output)]
+
+
+def settings(**values: object) -> list[str]:
+    return [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
 
 
 def run(*arguments: object) -> Any:
@@ -96,9 +101,9 @@ def test_a_model_is_judged_and_shown(home: Path, model: str, tmp_path: Path) -> 
 
 @pytest.mark.long
 def test_fine_tuning_keeps_its_state_until_it_is_done(home: Path, tmp_path: Path) -> None:
-    tuning = ["--epochs", "1", "--batch-size", "30", "--part-size", "8"]
+    tuning = ["--epochs", "1", *settings(batch_size=30, part_size=8, features="pooled")]
     output = tmp_path / "model"
-    fitted = run(*fit_arguments(home, output), "--image-features", "pooled", *tuning)
+    fitted = run(*fit_arguments(home, output), *tuning)
     assert fitted["epochs"] == 1
     assert not (tmp_path / "model.checkpoint").exists()
     torch.save({"fingerprint": "another"}, tmp_path / "model.checkpoint")
@@ -109,7 +114,7 @@ def test_fine_tuning_keeps_its_state_until_it_is_done(home: Path, tmp_path: Path
 def test_options_that_do_not_go_together_are_refused(home: Path, tmp_path: Path) -> None:
     refused: list[tuple[list[str], str]] = [
         (["--select", "lr"], "is for tables"),
-        (["--model", "linear"], r"for tables were given \('model'\)"),
+        (["--model", "linear"], r"no setting 'model'. It is for tables"),
         (["--learning-rate", "1"], "learning_rate is for fine-tuning"),
         (["--set", "augment=crop"], "augment is for fine-tuning"),
         (["--method", "auto"], "is for tables"),
@@ -122,7 +127,7 @@ def test_options_that_do_not_go_together_are_refused(home: Path, tmp_path: Path)
             pytest.fail(f"{arguments} were taken")
     table = tmp_path / "table.csv"
     pd.DataFrame({"x": [0.5, 1.5], "has_sky": [0, 1]}).to_csv(table, index=False)
-    with pytest.raises(ComesError, match="has no images"):
+    with pytest.raises(ComesError, match="the data has none: name their folder"):
         run("fit", table, "--labels", "has_*", "--backbone", "resnet50", "-o", tmp_path / "m")
 
 
@@ -191,13 +196,15 @@ def answered(home: Path) -> Path:
     """A folder with answers.csv and a model of them, which no test changes."""
     folder = home / "answered"
     folder.mkdir()
-    rates = ["--no-rate", 0.7, "--yes-rate", 0.9]
-    asked = ["--relevant", "is_*", "--case", "answers", "--asked-rate", 0.9, *rates]
     photos = ["--images", home / "photos"]
-    run("generate", home / "photos.csv", *photos, *asked, "-o", folder / "answers.csv")
-    network = ["--backbone", BACKBONE, "--weights", home / "weights.pth", "--image-size", 32]
-    output = ["-o", folder / "model"]
-    fitted = run("fit", folder / "answers.csv", *photos, *network, *rates, *output)
+    photographed = open_dataset(home / "photos.csv", relevant=["is_*"], images=str(home / "photos"))
+    drawn = simulate_answers(
+        photographed.known_relevant(), asked_rate=0.9, no_rate=0.7, yes_rate=0.9, seed=0
+    ).rename_labels(photographed.label_names)
+    write_dataset(replace(photographed, answers=drawn), folder / "answers.csv")
+    network = ["--backbone", BACKBONE, *settings(weights=home / "weights.pth", image_size=32)]
+    output = [*settings(no_rate=0.7, yes_rate=0.9), "-o", folder / "model"]
+    fitted = run("fit", folder / "answers.csv", *photos, *network, *output)
     assert fitted["method"] == "likelihood"
     return folder
 
@@ -226,7 +233,7 @@ def test_predictions_have_a_page_with_maps_and_choose_what_to_ask(
     asking = ["--ask-next", chosen, "--questions", 6]
     made = run("predict", home / "photos", *options, *shown, *asking)
     assert made["page"] == str(page / "index.html") and made["rows"] == N
-    assert made["questions"] == 6 and len(pd.read_csv(chosen)) == 6
+    assert made["ask_next"] == str(chosen) and len(pd.read_csv(chosen)) == 6
     text = (page / "index.html").read_text(encoding="utf-8")
     assert f"of {N} are shown" in text and 'alt="evidence for is_' in text
     assert pd.read_csv(output).filter(like="score:").shape == (N, 3)
@@ -235,10 +242,10 @@ def test_predictions_have_a_page_with_maps_and_choose_what_to_ask(
 def test_options_of_a_page_need_it(home: Path, answered: Path, tmp_path: Path) -> None:
     options = ["-m", answered / "model", "-o", tmp_path / "predictions.csv"]
     refused: list[tuple[list[object], str]] = [
-        (["--maps"], "--maps is for the page"),
-        (["--asked", answered / "answers.csv"], "--asked is for what to ask next"),
-        (["--questions", 5], "--questions is for what to ask next"),
-        (["--examples", 5], "--examples is for the page"),
+        (["--maps"], "--maps needs a page"),
+        (["--asked", answered / "answers.csv"], "--asked needs --ask-next"),
+        (["--questions", 5], "--questions needs --ask-next"),
+        (["--examples", 5], "--examples needs a page"),
         (["--item", "image"], "images are named by their files"),
         (["--page", home], "holds something else"),
     ]

@@ -8,16 +8,13 @@ from typing import Any
 import pytest
 import typer
 
-from comes import CandidateClassifier
 from comes.cli import app
 from comes.cli.model import training_options
 from comes.cli.options import METHOD_NAMES, parse_numbers, parse_pairs, reading_options, split_names
 from comes.cli.printing import drop_foreign_options, find_options, print_json, print_rounded
 from comes.datasets import ReadOptions
 from comes.errors import ComesError
-from comes.estimator.prepare import choose_settings
-from comes.flat_settings import from_flat
-from comes.methods import BEST_PUBLISHED, DEFAULT, METHODS, find_method
+from comes.methods import DEFAULT, METHODS
 
 
 def test_every_reading_option_is_in_the_reading() -> None:
@@ -64,49 +61,43 @@ def test_every_reading_option_is_in_the_reading() -> None:
         features="X.npz", labels_are="candidates"
     )
     assert reading_options(positives=True) == ReadOptions(labels_are="positives")
-    seen = {*options, "features", "candidates", "positives", "help_all"}
+    seen = {*options, "features", "candidates", "positives"}
     assert seen == set(inspect.signature(reading_options).parameters)
 
 
+def test_options_that_repeat_add_up() -> None:
+    """Every option that takes several names or numbers."""
+    several = 0
+    for command in ("fit", "priors", "predict", "evaluate"):
+        for option in COMMAND.commands[command].params:  # type: ignore[attr-defined]
+            takes_several = "Columns" in (getattr(option, "help", "") or "")
+            assert option.multiple or not takes_several, (command, option.name)
+            several += takes_several
+    assert several >= 20
+    reading = reading_options(ignore=["a", "b,c"], long=["who", "what,said"])
+    assert reading == ReadOptions(ignore=["a", "b", "c"], long=["who", "what", "said"])
+
+
 def test_every_training_option_is_a_setting() -> None:
-    names = set(inspect.signature(training_options).parameters) - {"as_published", "settings"}
-    given: dict[str, Any] = {name: f"the {name}" for name in names} | {"method": "comes-rl"}
-    rates = ("exclude_rate", "no_rate", "yes_rate")
-    found = training_options(**given | dict.fromkeys(rates, "0.1,0.2"))
-    expected = given | {name: [0.1, 0.2] for name in rates}
-    assert found == {
-        {"seed": "random_state"}.get(name, name): value for name, value in expected.items()
+    names = set(inspect.signature(training_options).parameters) - {"settings"}
+    given: dict[str, Any] = {name: f"the {name}" for name in names}
+    assert training_options(**given) == {
+        {"seed": "random_state"}.get(name, name): value for name, value in given.items()
     }
 
 
 def test_any_other_setting_has_a_name_and_a_value() -> None:
     others = ["flood_level=0.5", "reduction=sum", "augment=null", "hidden=[8, 4]"]
+    others += ["no_rate=.5,1", "yes_rate=.5", "weights=a,b.pth"]
     found = training_options(method="comes-rl", settings=others)
     assert (found["flood_level"], found["reduction"]) == (0.5, "sum")
     assert (found["augment"], found["hidden"]) == (None, [8, 4])
+    assert (found["no_rate"], found["yes_rate"]) == ([0.5, 1], 0.5)
+    assert found["weights"] == "a,b.pth"
     assert training_options(settings=["uses_maybe=false"])["uses_maybe"] is False
-    with pytest.raises(ComesError, match="--set should be NAME=VALUE.*; got 'flood_level'"):
-        training_options(settings=["flood_level"])
-    with pytest.raises(ComesError, match="--set flood_level is for comes-rl.*; got method bce"):
-        training_options(method="bce", settings=["flood_level=1"])
-
-
-def test_published_settings_are_those_of_python() -> None:
-    with pytest.raises(ComesError, match="--exclude-rate should be a number, or one per label"):
-        training_options(exclude_rate="instance")
-    published = training_options(as_published=True, epochs=3)
-    assert published["optimizer"] == "sgd" and published["epochs"] == 3
-    assert published["flood_level"] == 0
-    for method in (None, *METHODS):  # the option is what the function of Python is
-        own = from_flat(training_options(method=method, as_published=True))
-        expected = CandidateClassifier.as_published(method or BEST_PUBLISHED, random_state=0)
-        made = CandidateClassifier(**own)
-        methods = [find_method(each.method) for each in (made, expected)]
-        assert methods[0].get_params() == methods[1].get_params(), method
-        settings = [choose_settings(made, methods[0]), choose_settings(expected, methods[1])]
-        assert settings[0] == settings[1], method
-        same = {"method": "bce", "optimizer": None}
-        assert repr(made.set_params(**same)) == repr(expected.set_params(**same)), method
+    for wrong in ("flood_level", "flood_level=", "=1"):
+        with pytest.raises(ComesError, match=f"--set should be NAME=VALUE.*; got '{wrong}'"):
+            training_options(settings=[wrong])
 
 
 def test_help_names_methods_as_they_are() -> None:
@@ -127,9 +118,10 @@ def test_settings_that_were_not_given_are_left_to_the_classifier() -> None:
 
 def test_lists_of_names_and_numbers() -> None:
     assert split_names(None) is None
-    assert split_names(" sky,, sea ") == ["sky", "sea"]
+    assert split_names(" sky,, sea ") == split_names(["sky", "sea"]) == ["sky", "sea"]
     assert parse_numbers(None, "--rate") is None
     assert parse_numbers("0.5", "--rate") == 0.5
+    assert parse_numbers([".5", "0.2,1"], "--rate") == [0.5, 0.2, 1]
     for wrong in ("", ",", "half"):
         with pytest.raises(ComesError, match="--rate should be a number, or one per label; got"):
             parse_numbers(wrong, "--rate")
@@ -137,6 +129,7 @@ def test_lists_of_names_and_numbers() -> None:
 
 def test_a_word_of_answers_means_one_thing() -> None:
     assert parse_pairs("1=yes, 0=no", "--answers") == {"1": "yes", "0": "no"}
+    assert parse_pairs(["1=yes", "0=no"], "--answers") == {"1": "yes", "0": "no"}
     with pytest.raises(ComesError, match="--answers should say once what '1' means; got '1=yes"):
         parse_pairs("1=yes,1=no", "--answers")
 

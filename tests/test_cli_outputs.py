@@ -4,24 +4,22 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from comes.datasets import make_scenes
-from comes.workflows.data import generate_candidates
+from comes.answers import Answers
+from comes.datasets import make_scenes, write_dataset
+from comes.generation import case_b
 from comes.workflows.fit import fit_model
 from command_line import Run, command_runner
 
 run = pytest.fixture(command_runner)
 
 COMMANDS = {
-    "convert": ("datasets", "convert", "d.csv", "OUT"),
-    "generate": ("generate", "d.csv", "-o", "OUT"),
-    "generate answers": ("generate", "d.csv", "--case", "answers", "-o", "OUT"),
+    "convert": ("datasets", "convert", "d.csv", "-o", "OUT"),
+    "simulate": ("datasets", "convert", "d.csv", "--simulate", "b", "-o", "OUT"),
     "priors": ("priors", "d.csv", "-o", "OUT"),
     "predict": ("predict", "d.csv", "-m", "model", "-o", "OUT"),
     "ask next": ("predict", "d.csv", "-m", "model", "-o", "p.csv", "--ask-next", "OUT"),
-    "features": ("features", "d.parquet", "--images", ".", "-o", "OUT"),
 }
 
 
@@ -29,13 +27,13 @@ COMMANDS = {
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a table, links to it, and a model of it."""
     folder = tmp_path_factory.mktemp("inputs")
-    small = replace(make_scenes(n=40), X=make_scenes(n=40).X[:, :8])
-    scenes = generate_candidates(small, folder / "d.csv", rate=0.5)
+    scenes = make_scenes(n=40)
+    drawn = Answers.from_candidates(case_b(scenes.known_relevant(), 0.5, seed=0))
+    scenes = replace(scenes, X=scenes.X[:, :8], answers=drawn)
+    write_dataset(scenes, folder / "d.csv")
     fit_model(scenes, {"method": "bce", "epochs": 1, "hidden": 4}, output=folder / "model")
-    pd.read_csv(folder / "d.csv").to_parquet(folder / "d.parquet")
-    for data in ("d.csv", "d.parquet"):
-        (folder / f"link{Path(data).suffix}").symlink_to(data)
-        os.link(folder / data, folder / f"hard{Path(data).suffix}")
+    (folder / "link.csv").symlink_to("d.csv")
+    os.link(folder / "d.csv", folder / "hard.csv")
     return folder
 
 
@@ -46,16 +44,14 @@ def folder(written: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_no_command_writes_over_its_input(run: Run, folder: Path) -> None:
+    before = Path("d.csv").read_bytes()
     for name, command in COMMANDS.items():
-        data = "d.parquet" if name == "features" else "d.csv"
-        before = Path(data).read_bytes()
-        for output in ("d", "link", "hard", "./d"):
-            path = f"{output}{Path(data).suffix}"
+        for path in ("d.csv", "link.csv", "hard.csv", "./d.csv"):
             arguments = [path if part == "OUT" else part for part in command]
             error = run(*arguments, code=1).stderr
             expected = "is the file that is read, and would be replaced. Name another one."
-            assert expected in error, (name, output)
-            assert Path(data).read_bytes() == before, (name, output)
+            assert expected in error, (name, path)
+            assert Path("d.csv").read_bytes() == before, (name, path)
 
 
 def test_a_model_does_not_take_the_place_of_its_data(run: Run, folder: Path) -> None:
@@ -77,10 +73,10 @@ def test_two_outputs_of_a_command_are_two_files(run: Run, folder: Path) -> None:
 def test_a_name_of_300_characters_is_one_sentence(run: Run, folder: Path) -> None:
     for *command, ending in (
         ("predict", "d.csv", "-m", "model", "-o", ".csv"),
-        ("datasets", "convert", "d.csv", ".csv"),
+        ("datasets", "convert", "d.csv", "-o", ".csv"),
         ("fit", "d.csv", "--epochs", "1", "-o", ".csv"),
-        ("generate", "d.csv", "-o", ".csv"),
-        ("export", "model", ".onnx"),
+        ("datasets", "convert", "d.csv", "--simulate", "b", "-o", ".csv"),
+        ("export", "model", "-o", ".onnx"),
     ):
         error = run(*command, "x" * 300 + ending, code=1).stderr
         assert "cannot be written: File name too long. Choose a shorter name." in error, command

@@ -56,7 +56,7 @@ run = pytest.fixture(command_runner)
 
 
 FIT = ("fit", "texts.csv", "--text", "body", "--labels", "maybe", "--item", "note", "-o", "model")
-LEARNED = ("--epochs", "80", "--exclude-rate", "0.5")
+LEARNED = ("--epochs", "80", "--set", "exclude_rate=0.5")
 
 
 @pytest.mark.parametrize("options", [(), ("--embedding", "vectors")])
@@ -98,7 +98,8 @@ def test_comments_by_name(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatc
     small = replace(KNOWN["GoEmotions"], rows={"test": N}, n_labels=2)
     monkeypatch.setattr(catalogue, "KNOWN", {**KNOWN, "GoEmotions": small})
     monkeypatch.setenv("COMES_DATA", str(folder / "data"))
-    run("generate", "GoEmotions:test", "--case", "b", "--rate", "0.5", "-o", "said.csv")
+    drawing = ("--simulate", "b", "--rate", "0.5")
+    run("datasets", "convert", "GoEmotions:test", *drawing, "-o", "said.csv")
     run("fit", "said.csv", "--text", "text", "--method", "bce", "--epochs", "1", "-o", "model")
     run("predict", "GoEmotions:test", "--model", "model", "-o", "scores.csv")
     assert pd.read_csv("scores.csv")["item"].tolist() == [f"n{k}" for k in range(N)]
@@ -132,7 +133,7 @@ def test_from_questions_about_texts_to_a_model(folder: Path, run: Run) -> None:
     project = open_project("news")
     import_answers(project, "said.csv")
     project.engine.dispose()
-    rates = ("--no-rate", "0.99", "--yes-rate", "0.01", "--epochs", "80")
+    rates = ("--set", "no_rate=0.99", "--set", "yes_rate=0.01", "--epochs", "80")
     output = run("fit", "news", "-o", "model", *rates).stdout
     assert "1 text" in output
     pd.DataFrame({"text": ["the team scored", "rain"]}).to_csv("new.csv", index=False)

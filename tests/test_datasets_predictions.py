@@ -65,7 +65,7 @@ def test_items_come_from_the_column_that_is_named(tmp_path: Path) -> None:
     model = CandidateClassifier("bce", epochs=1, hidden=4).fit(table, table > 0)
     table["photo"] = [f"0{k}.jpg" for k in range(6)]
     table.to_csv(tmp_path / "new.csv", index=False)
-    named = predict_items(model, tmp_path / "new.csv", item="photo").table
+    named = predict_items(model, tmp_path / "new.csv", item="photo")
     assert named["item"].tolist() == table["photo"].tolist()
     with refused(r"no column 'photos'.*Did you mean 'photo'"):
         predict_items(model, tmp_path / "new.csv", item="photos")

@@ -1,4 +1,4 @@
-"""`run_interruptible`; blocks that defer are in `test_jobs_model_keeping`."""
+"""`run_interruptible`; blocks that defer are in `test_workflows_fit`."""
 
 import signal
 from collections.abc import Iterator

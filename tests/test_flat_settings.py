@@ -161,7 +161,7 @@ def test_settings_of_another_method_and_settings_that_are_gone_are_refused() -> 
     wrong: list[tuple[dict[str, Any], str]] = [
         (
             {"method": "comes-hl", "flip_rate": 0.5},
-            "flip_rate is for method 'ccmn'; leave it .--flip-rate on the command line. out",
+            "flip_rate is for method 'ccmn'; leave it out of 'comes-hl'.",
         ),
         ({"method": "bce", "variant": "all"}, "variant is for method 'ccmn' or 'gdf' or .* 'bce'"),
         ({"method": "bce", "variant": "flooded"}, "variant is for method"),

@@ -173,13 +173,13 @@ def _a_zip_that_is_none(place: Place) -> object:
 def _a_zip_without_pictures(place: Place) -> object:
     with zipfile.ZipFile("photos.zip", "w") as packed:
         packed.writestr("read me.txt", "hello")
-    return place.comes("features photos.zip -o f.npz")
+    return place.comes("datasets convert photos.zip -o f.npz")
 
 
 @refused(AREA, r"image|picture")
 def _a_folder_without_pictures(place: Place) -> object:
     (place.folder / "photos").mkdir()
-    return place.comes("features photos -o f.npz")
+    return place.comes("datasets convert photos -o f.npz")
 
 
 @refused(AREA, r"image|item|file|column")
@@ -199,14 +199,14 @@ def _pictures_for_a_model_of_tables(place: Place) -> object:
 @refused(AREA, r"nowhere")
 def _weights_that_are_not_there(place: Place) -> object:
     _write(place)
-    return place.comes("fit d.csv --labels maybe --images photos --weights nowhere.pth -o m")
+    return place.comes("fit d.csv --labels maybe --images photos --set weights=nowhere.pth -o m")
 
 
 @refused(AREA, r"weights|w\.pth|cannot|read")
 def _weights_that_are_text(place: Place) -> object:
     _write(place)
     place.write("w.pth", "these are no weights")
-    return place.comes("fit d.csv --labels maybe --images photos --weights w.pth -o m")
+    return place.comes("fit d.csv --labels maybe --images photos --set weights=w.pth -o m")
 
 
 @refused(AREA, r"resnet50|timm:")
@@ -224,7 +224,7 @@ def _a_backbone_in_no_folder(place: Place) -> object:
 @refused(AREA, r"image.size|8")
 def _pictures_of_two_pixels(place: Place) -> object:
     _write(place)
-    return place.comes("fit d.csv --labels maybe --images photos --image-size 2 -o m")
+    return place.comes("fit d.csv --labels maybe --images photos --set image_size=2 -o m")
 
 
 @refused(AREA, r"augment|flip")
@@ -259,6 +259,6 @@ def _images_in_a_folder_that_is_not_there(place: Place) -> object:
 refused_commands(
     AREA,
     {
-        "features of a folder that is not there": ("features nowhere -o f.npz", r"nowhere"),
+        "features of a folder that is not there": ("datasets convert nowhere -o f.npz", r"nowhere"),
     },
 )

@@ -7,7 +7,7 @@ from hostile.materials import text_of
 
 AREA = "options"
 FIT = "fit names.csv --labels maybe --epochs 1 -o m "
-DRAW = "generate truth.csv --relevant 'is_*' -o g.csv "
+DRAW = "datasets convert truth.csv --relevant 'is_*' -o g.csv --simulate "
 
 refused_commands(
     AREA,
@@ -22,7 +22,7 @@ refused_commands(
         "epochs as a word": ("fit names.csv --labels maybe --epochs many -o m", r"--epochs.*int"),
         "half an epoch": ("fit names.csv --labels maybe --epochs 0.5 -o m", r"--epochs.*int"),
         "no epochs for a table": ("fit names.csv --labels maybe --epochs 0 -o m", r"epochs"),
-        "a batch of nothing": (FIT + "--batch-size 0", r"batch-size"),
+        "a batch of nothing": (FIT + "--set batch_size=0", r"batch_size"),
         "a learning rate below zero": (FIT + "--learning-rate -1", r"learning-rate"),
         "a learning rate of zero": (FIT + "--learning-rate 0", r"learning.rate"),
         "a learning rate that is no number": (FIT + "--learning-rate nan", r"learning.rate"),
@@ -31,37 +31,53 @@ refused_commands(
             r"learning.rate",
         ),
         "a method that does not exist": (FIT + "--method comes-hll", r"comes-hl"),
-        "a variant of a method without any": (FIT + "--method bce --variant x", r"variant"),
-        "a variant that does not exist": (FIT + "--method ccmn --variant x", r"variant.*ranking"),
+        "a variant of a method without any": (FIT + "--method bce --set variant=x", r"variant"),
+        "a variant that does not exist": (
+            FIT + "--method ccmn --set variant=x",
+            r"variant.*ranking",
+        ),
         "a network that does not exist": (FIT + "--model resnet", r"mlp"),
-        "a reduction that does not exist": (FIT + "--reduction total", r"per_label"),
+        "a reduction that does not exist": (
+            FIT + "--method comes-hl --set reduction=total",
+            r"per_label",
+        ),
         "a threshold that does not exist": (FIT + "--threshold half", r"minmax|zero"),
         "a device that is not there": (FIT + "--device cuda:7", r"cuda"),
         "a device that does not exist": (FIT + "--device warp", r"warp|device"),
         "a seed below zero": (FIT + "--seed -3", r"--seed"),
-        "a rate above one": (FIT + "--exclude-rate 1.5", r"rate of 'exclude'"),
-        "a rate of nothing": (FIT + "--exclude-rate 0", r"exclude.rate"),
-        "a rate that is a word": (FIT + "--exclude-rate often", r"exclude.rate.*often"),
-        "rates for other labels": (FIT + "--exclude-rate .1,.2", r"rate of 'exclude'.*4"),
-        "an exclude rate in words": (FIT + "--exclude-rate instance", r"--exclude-rate.*number"),
-        "rates of answers for candidates": (FIT + "--no-rate 0.5", r"no.rate|answers"),
+        "a rate above one": (FIT + "--set exclude_rate=1.5", r"rate of 'exclude'"),
+        "a rate of nothing": (FIT + "--set exclude_rate=0", r"exclude"),
+        "a rate that is a word": (FIT + "--set exclude_rate=often", r"exclude.*often"),
+        "rates for other labels": (FIT + "--set exclude_rate=.1,.2", r"rate of 'exclude'.*4"),
+        "a setting without a value": (FIT + "--set exclude_rate", r"NAME=VALUE.*'exclude_rate'"),
+        "a setting that does not exist": (FIT + "--set exclud_rate=0.5", r"exclude_rate"),
+        "rates of answers for candidates": (FIT + "--set no_rate=0.5", r"no.rate|answers"),
         "an exclude rate for answers": (
-            "fit answers.npz --exclude-rate 0.5 --epochs 1 -o m",
+            "fit answers.npz --set exclude_rate=0.5 --epochs 1 -o m",
             r"rate of 'exclude'.*'no'",
         ),
-        "a flip rate for a method that has none": (FIT + "--flip-rate 0.1", r"flip.rate"),
-        "a flip rate of one": (FIT + "--method ccmn --flip-rate 1", r"flip.rate.*0\.95|flip.rate"),
-        "a flood level that is a word": (
-            FIT + "--method comes-rl --flood-level high",
-            r"flood-level.*high",
+        "a flip rate for a method that has none": (
+            FIT + "--set flip_rate=0.1",
+            r"flip_rate is for ccmn",
         ),
-        "a flood level for another method": (FIT + "--method bce --flood-level 2", r"flood"),
-        "a flood level below zero": (FIT + "--method comes-rl --flood-level -2", r"flood"),
+        "a flip rate of one": (FIT + "--method ccmn --set flip_rate=1", r"flip.rate.*1"),
+        "a flood level that is a word": (
+            FIT + "--method comes-rl --set flood_level=high",
+            r"flood_level.*high",
+        ),
+        "a flood level for another method": (
+            FIT + "--method bce --set flood_level=2",
+            r"flood_level is for",
+        ),
+        "a flood level below zero": (
+            FIT + "--method comes-rl --set flood_level=-2",
+            r"flood_level.*-2",
+        ),
         "options of images for a table": (FIT + "--backbone resnet50", r"image"),
-        "frozen without images": (FIT + "--freeze", r"image"),
+        "augmentation without images": (FIT + "--set augment=crop", r"for images"),
         "a setting to choose that is none": (FIT + "--select depth", r"lr.*depth"),
         "a mistake rate of one half": (
-            "fit answers.npz --mistake-rate 0.6 --epochs 1 -o m",
+            "fit answers.npz --set mistake_rate=0.6 --epochs 1 -o m",
             r"mistake",
         ),
         "a test share of everything": ("split names.csv --labels maybe --test-share 1", r"share"),
@@ -70,24 +86,20 @@ refused_commands(
             "split names.csv --labels maybe --groups patient",
             r"patient",
         ),
-        "the same file for both parts": (
-            "split names.csv --labels maybe --train a.csv --test a.csv",
-            r"a\.csv",
-        ),
-        "a case that does not exist": (DRAW + "--case z", r"--case"),
-        "a rate above one to generate": (DRAW + "--rate 2", r"rate"),
-        "rates for fewer labels to generate": (DRAW + "--rate .1,.2", r"rate.*4|4.*rate"),
-        "strength for a case without it": (DRAW + "--strength 3", r"strength"),
+        "a case that does not exist": (DRAW + "z", r"--simulate"),
+        "a rate above one to generate": (DRAW + "b --rate 2", r"rate"),
+        "rates for fewer labels to generate": (DRAW + "b --rate .1,.2", r"rate.*4|4.*rate"),
+        "strength for a case without it": (DRAW + "b --strength 3", r"strength"),
         "rates of answers for candidates to generate": (
-            DRAW + "--asked-rate .5",
+            DRAW + "b --asked-rate .5",
             r"asked.rate|answers",
         ),
-        "an asked rate of nothing": (DRAW + "--case answers --asked-rate 0", r"asked.rate"),
+        "an asked rate of nothing": (DRAW + "answers --asked-rate 0", r"asked.rate"),
         "candidates of what has no truth": (
-            "generate names.csv --labels maybe -o g.csv",
+            "datasets convert names.csv --labels maybe -o g.csv --simulate b",
             r"true|relevant",
         ),
-        "a form that does not exist": (DRAW + "--form tall", r"--form"),
+        "a form that does not exist": (DRAW + "b --form tall", r"--form"),
         "a way of priors that does not exist": (
             "priors names.csv --labels maybe --method guess",
             r"bbe",
@@ -99,7 +111,6 @@ refused_commands(
         ),
         "a shard that is none": ("bench x.toml --shard 3", r"shard.*2/8"),
         "more workers than none": ("bench x.toml --workers 0", r"workers"),
-        "too few scenes": ("demo --scenes 3", r"scenes"),
         "options of a page without a page": ("predict new.csv -m m -o p.csv --maps", r"--page"),
         "questions without a file for them": (
             "predict new.csv -m m -o p.csv --questions 3",
@@ -120,7 +131,10 @@ said_commands(
             "split names.csv --labels maybe --test-share 0.001",
             r"Warning: .*test",
         ),
-        "a batch larger than the data": (FIT + "--batch-size 100000", r"batch|undertrained|epoch"),
+        "a batch larger than the data": (
+            FIT + "--set batch_size=100000",
+            r"batch|undertrained|epoch",
+        ),
         "a known rate that the data contradict": (
             "priors names.csv --labels maybe --exclude-rate 0.05",
             r"rate",
@@ -131,7 +145,7 @@ said_commands(
 
 @said(AREA, r"rate.*0\.05|contradict|more often|exclude")
 def _a_rate_that_the_data_contradict(place: Place) -> object:
-    return place.comes(FIT + "--exclude-rate 0.05")
+    return place.comes(FIT + "--set exclude_rate=0.05")
 
 
 @refused(AREA, r"mod|model|not.*there|no model|found")

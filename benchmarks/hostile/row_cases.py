@@ -194,7 +194,7 @@ def _priors_of_other_labels(place: Place) -> object:
 @refused(AREA, r"onnx")
 def _onnx_with_another_ending(place: Place) -> object:
     copy_model(place.folder)
-    return place.comes("export model model.pb")
+    return place.comes("export model -o model.pb")
 
 
 @said(AREA, r"copies|repeat|same features")
@@ -251,10 +251,10 @@ refused_commands(
         "a report of a table with columns": ("report names.csv --labels maybe", r"--model"),
         "a report of a folder without results": ("report . -o r", r"result"),
         "answers in place of true labels": (
-            "check names.csv --labels maybe --clean new.csv",
+            "priors names.csv --check --labels maybe --clean new.csv",
             r"no column 'maybe'",
         ),
-        "a check without any truth": ("check names.csv --labels maybe", r"true|clean"),
+        "a check without any truth": ("priors names.csv --check --labels maybe", r"true|clean"),
     },
 )
 

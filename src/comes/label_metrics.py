@@ -12,7 +12,7 @@ of them has width 0 where a model is perfect on a few rows.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,19 +24,8 @@ from sklearn.metrics import average_precision_score
 from comes.answers.convert import as_indicators, as_relevant
 from comes.errors import ComesError, listed
 
-__all__ = [
-    "LABEL_METRICS",
-    "Interval",
-    "LabelMetric",
-    "LabelQuality",
-    "bound_share",
-    "explain_missing",
-    "list_qualities",
-    "measure_labels",
-]
-
+__all__ = ["measure_labels"]
 FloatArray = npt.NDArray[np.float64]
-
 LABEL_METRICS = {
     "precision": "precision",
     "recall": "recall",
@@ -66,15 +55,10 @@ class LabelMetric:
     reason: str | None = None
 
     def __str__(self) -> str:
-        """Return the value and its interval, a dash where there are none."""
         if self.value is None:
             return "–"
         ends = "" if self.low is None else f" ({self.low:.2f}–{self.high:.2f})"
         return f"{self.value:.2f}{ends}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for json."""
-        return {"value": self.value, "low": self.low, "high": self.high, "reason": self.reason}
 
 
 @dataclass(frozen=True)
@@ -87,7 +71,7 @@ class LabelQuality:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for json."""
-        metrics = {name: metric.as_dict() for name, metric in self.metrics.items()}
+        metrics = {name: asdict(metric) for name, metric in self.metrics.items()}
         return {"label": self.label, **self.counts, **metrics}
 
 
@@ -99,12 +83,24 @@ def list_qualities(
     The table has a row per label, as `measure_labels` returns it or `estimate_metrics` in
     ``per_label``; ``counts`` maps columns that count something to what they are called.
     """
-    names = [name for name in LABEL_METRICS if name in table]
     found = []
     for label, row in zip(label_names, table.to_dict("records"), strict=True):
-        metrics = {name: _read_metric(name, row) for name in names}
+        metrics = {}
+        for name in (name for name in LABEL_METRICS if name in table):
+            low, high = row[f"{name}_low"], row[f"{name}_high"]
+            if row[f"{name}_reason"]:
+                metrics[name] = LabelMetric(reason=row[f"{name}_reason"])
+            elif math.isnan(low) or math.isnan(high):
+                metrics[name] = LabelMetric(row[name])
+            else:  # an estimate may reach beyond its range
+                metrics[name] = LabelMetric(row[name], max(low, 0.0), min(high, 1.0))
         found.append(LabelQuality(label, {new: row[old] for old, new in counts.items()}, metrics))
-    return sorted(found, key=_order_quality)
+
+    def order(quality: LabelQuality) -> tuple[bool, float, str]:
+        f1 = quality.metrics["f1"].value
+        return f1 is None, f1 or 0.0, quality.label
+
+    return sorted(found, key=order)
 
 
 def explain_missing(
@@ -120,22 +116,6 @@ def explain_missing(
         f"The {LABEL_METRICS[name]} of {listed(labels, 5)} cannot be estimated: {reason}."
         for (name, reason), labels in missing.items()
     ]
-
-
-def _read_metric(name: str, row: dict[Any, Any]) -> LabelMetric:
-    """Return a metric of a row of the table; what is estimated may reach beyond its range."""
-    if row[f"{name}_reason"]:
-        return LabelMetric(reason=row[f"{name}_reason"])
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    if math.isnan(low) or math.isnan(high):
-        return LabelMetric(row[name])
-    return LabelMetric(row[name], max(low, 0.0), min(high, 1.0))
-
-
-def _order_quality(quality: LabelQuality) -> tuple[bool, float, str]:
-    """Return what labels are sorted by."""
-    f1 = quality.metrics["f1"].value
-    return f1 is None, 0.0 if f1 is None else f1, quality.label
 
 
 def bound_share(hits: npt.ArrayLike, of: npt.ArrayLike, level: float = 0.95) -> Interval:
@@ -212,10 +192,19 @@ def measure_labels(
         "auc": _bound_auc(_compute_auc(values, truth), n_relevant, len(truth), level),
         "average_precision": bound_share(precision * n_relevant, n_relevant, level),
     }
+    is_absent, is_never = n_relevant == 0, n_predicted == 0
+    absent = np.where(is_absent, "no row has the label", "")
+    reasons = {
+        "precision": np.where(is_never, "the label is never predicted", ""),
+        "recall": absent,
+        "f1": np.where(is_absent & is_never, "no row has the label, and it is never predicted", ""),
+        "auc": np.where(n_relevant == len(truth), "every row has the label", absent),
+        "average_precision": absent,
+    }
     columns: dict[str, npt.ArrayLike] = {"n_relevant": n_relevant, "n_predicted": n_predicted}
     for name, found in measured.items():
         columns |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
-        columns[f"{name}_reason"] = _explain(name, n_relevant, n_predicted, len(truth))
+        columns[f"{name}_reason"] = reasons[name]
     return pd.DataFrame(columns)
 
 
@@ -248,22 +237,3 @@ def _bound_auc(auc: FloatArray, n_relevant: npt.ArrayLike, n: int, level: float)
             inside, outside = np.where(keep, middle, inside), np.where(keep, outside, middle)
         ends.append(np.where(np.isnan(auc), np.nan, inside))
     return Interval(auc, ends[0], ends[1])
-
-
-def _explain(
-    name: str, n_relevant: npt.NDArray[np.int_], n_predicted: npt.NDArray[np.int_], n: int
-) -> list[str]:
-    """Return why a metric of each label cannot be estimated, "" where it can."""
-    reasons = []
-    for relevant, predicted in zip(n_relevant, n_predicted, strict=True):
-        if name == "precision":
-            reason = "" if predicted else "the label is never predicted"
-        elif name == "f1":
-            is_nowhere = not relevant and not predicted
-            reason = "no row has the label, and it is never predicted" if is_nowhere else ""
-        elif not relevant:
-            reason = "no row has the label"
-        else:
-            reason = "every row has the label" if name == "auc" and relevant == n else ""
-        reasons.append(reason)
-    return reasons

@@ -10,9 +10,8 @@ and on the scale of coverage; ``docs/reference/metrics.md`` compares them. In ``
 - average precision skips rows without a relevant label
 - mAP leaves out labels without a relevant row
 
-`METRICS` has every metric by name; `Convention` is the type of the names of conventions. For very
-many labels, `precision_at_k` and `ndcg_at_k` compare the best k of a row; `measure_labels` measures
-each label.
+For very many labels, `precision_at_k` and `ndcg_at_k` compare the best k of a row;
+`measure_labels` measures each label.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,15 +30,9 @@ from comes.errors import ComesError, first_line
 from comes.label_metrics import measure_labels
 
 __all__ = [
-    "METRICS",
-    "Convention",
-    "Metric",
     "average_precision",
-    "count_degenerate",
-    "count_empty_rows",
     "coverage",
     "evaluate",
-    "evaluate_top",
     "hamming_loss",
     "mean_average_precision",
     "measure_labels",
@@ -47,7 +40,6 @@ __all__ = [
     "one_error",
     "precision_at_k",
     "ranking_loss",
-    "top_labels",
 ]
 Convention = Literal["pml", "sklearn"]
 FloatArray = npt.NDArray[np.float64]
@@ -288,21 +280,7 @@ def evaluate(
 
 
 def count_degenerate(relevant: npt.ArrayLike) -> dict[str, int]:
-    """Count the rows and labels that the conventions treat differently.
-
-    Parameters
-    ----------
-    relevant : bool array of shape (n_samples, n_labels)
-
-    Returns
-    -------
-    counts : dict of str to int
-
-    Examples
-    --------
-    >>> count_degenerate([[1, 0], [0, 0]])
-    {'rows_without_relevant': 1, 'rows_all_relevant': 0, 'labels_without_relevant': 1}
-    """
+    """Count the rows and labels that the conventions treat differently."""
     truth = as_relevant(relevant)
     return {
         "rows_without_relevant": int((~truth.any(axis=1)).sum()),
@@ -401,23 +379,7 @@ def ndcg_at_k(ranking: npt.ArrayLike, relevant: Any, k: int = 1) -> float:
 def evaluate_top(
     ranking: npt.ArrayLike, relevant: Any, ks: Sequence[int] = (1, 3, 5)
 ) -> dict[str, float]:
-    """Return P@k and nDCG@k at every k by name, such as ``precision@5``.
-
-    Parameters
-    ----------
-    ranking, relevant
-        As in `precision_at_k`.
-    ks : sequence of int
-
-    Returns
-    -------
-    metrics : dict of str to float
-
-    Examples
-    --------
-    >>> evaluate_top([[0.9, 0.5, 0.1]], [[1, 0, 1]], ks=[1, 2])["precision@2"]
-    0.5
-    """
+    """Return P@k and nDCG@k at every k by name, such as ``precision@5``."""
     for k in ks:
         _check_k(k)
     truth = _as_csr(relevant)
@@ -439,23 +401,7 @@ def count_empty_rows(relevant: Any) -> int:
 
 
 def top_labels(scores: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
-    """Return the k labels of highest score of every row, the best first, ties by column.
-
-    Parameters
-    ----------
-    scores : float array of shape (n_samples, n_labels)
-    k : int
-        Of more than there are labels, all are returned.
-
-    Returns
-    -------
-    labels : int array of shape (n_samples, min(k, n_labels))
-
-    Examples
-    --------
-    >>> top_labels([[0.1, 0.7, 0.7, 0.9]], 2)
-    array([[3, 1]])
-    """
+    """Return the k labels of highest score of every row, (n, min(k, q)); ties by column."""
     values = np.asarray(scores)
     if values.ndim != 2 or 0 in values.shape or not np.issubdtype(values.dtype, np.floating):
         raise ComesError(

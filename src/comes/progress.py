@@ -54,33 +54,25 @@ def progress_bar(
         return
     was_active, _is_active = _is_active, True
     try:
-        if show or sys.stderr.isatty():
-            with _bar(total, description, unit, show, start) as advance:
-                yield advance
-        else:
+        if not show and not sys.stderr.isatty():
             yield _lines(total, description, unit, start)
+            return
+        from rich.console import Console  # rich is needed only where a bar is shown
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[unit]}{task.completed:.0f}/{task.total:.0f}"),
+            TextColumn("{task.fields[note]}", markup=False),
+            TimeRemainingColumn(),
+        )
+        console = Console(stderr=True, force_terminal=show)
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(description, total=total, completed=start, unit=unit, note="")
+            yield lambda note="", steps=1: bar.update(task, advance=steps, note=note)
     finally:
         _is_active = was_active
-
-
-@contextmanager
-def _bar(
-    total: int, description: str, unit: str, show: bool | None, start: int
-) -> Iterator[Callable[..., None]]:
-    from rich.console import Console  # rich is needed only where a bar is shown
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.fields[unit]}{task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[note]}", markup=False),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True, force_terminal=show)
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(description, total=total, completed=start, unit=unit, note="")
-        yield lambda note="", steps=1: bar.update(task, advance=steps, note=note)
 
 
 def _lines(total: int, description: str, unit: str, start: int) -> Callable[..., None]:

@@ -99,8 +99,8 @@ def test_two_processes_find_the_model_of_one(
 
 def test_an_error_before_training_ends_all_processes(tmp_path: Path) -> None:
     write_data(tmp_path)
-    arguments = ["numbers.csv", "--labels", "has_*", "--mistake-rate", "0.4", "-o", "model"]
-    ended = fit_in_processes(2, tmp_path, *arguments, "--exclude-rate", "0.2")
+    arguments = ["numbers.csv", "--labels", "has_*", "--set", "mistake_rate=0.4", "-o", "model"]
+    ended = fit_in_processes(2, tmp_path, *arguments, "--set", "exclude_rate=0.2")
     assert [code for code, _, _ in ended] == [1, 1], ended
     for _, _, errors in ended:
         assert "the rate of 'mistake' must be below" in errors

@@ -55,9 +55,9 @@ def test_two_processes_find_the_model_of_one(
     torch.manual_seed(0)
     torch.save(make_backbone(BACKBONE).network.state_dict(), tmp_path / "weights.pth")
     options = f"""
-        --labels has_* --relevant is_* --images {tmp_path / "photos"} --image-features pooled
-        --weights {tmp_path / "weights.pth"} --backbone {BACKBONE} --image-size 32 --device cpu
-        --epochs 2 --batch-size 16 --augment none --learning-rate 1e-3
+        --labels has_* --relevant is_* --images {tmp_path / "photos"} --set features=pooled
+        --set weights={tmp_path / "weights.pth"} --backbone {BACKBONE} --set image_size=32
+        --device cpu --epochs 2 --set batch_size=16 --set augment=none --learning-rate 1e-3
     """.split()
     command = [sys.executable, "-m", "comes", "fit", str(tmp_path / "photos.csv"), *options]
     subprocess.run([*command, "-o", str(tmp_path / "one")], check=True, capture_output=True)

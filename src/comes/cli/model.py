@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,7 +23,6 @@ from comes.cli.options import (
     complete_method,
     complete_network,
     drop_missing,
-    image_option,
     offer,
     options_under,
     parse_numbers,
@@ -35,7 +34,6 @@ from comes.cli.printing import (
     STARTED,
     print_json,
     print_prose,
-    print_rounded,
     print_rows,
     print_summary,
     print_table,
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from comes.label_metrics import LabelQuality
     from comes.workflows.judge import Judgement
 option = options_under("Training")
-rare_option = partial(option, hidden=True)
 
 
 def training_options(
@@ -59,16 +56,6 @@ def training_options(
             autocompletion=complete_method,
         ),
     ] = None,
-    exclude_rate: Annotated[
-        str | None,
-        rare_option(help="How often irrelevant labels are excluded: one number, or one per label."),
-    ] = None,
-    no_rate: Annotated[
-        str | None, rare_option(help="How often an irrelevant pair is called no, likewise.")
-    ] = None,
-    yes_rate: Annotated[
-        str | None, rare_option(help="How often a relevant pair is called yes, likewise.")
-    ] = None,
     model: Annotated[
         str | None,
         option(
@@ -78,26 +65,15 @@ def training_options(
     ] = None,
     backbone: Annotated[
         str | None,
-        image_option(
-            help="Network: resnet50 (default), timm:NAME or torchvision:NAME.",
+        option(
+            help="Network for images: resnet50 (default), timm:NAME or torchvision:NAME.",
             autocompletion=complete_backbone,
         ),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        image_option(
-            help="Its weights: imagenet (default), or a .safetensors or .pth file.", hidden=True
-        ),
-    ] = None,
-    image_size: Annotated[
-        int | None,
-        image_option(help="Height and width. Default: the network's own.", min=8, hidden=True),
     ] = None,
     epochs: Annotated[
         int | None,
         option(help="Passes over the rows; with images, epochs of fine-tuning.", min=0),
     ] = None,
-    batch_size: Annotated[int | None, rare_option(help="Rows in a step.", min=1)] = None,
     learning_rate: Annotated[
         float | None, option(help="Learning rate of the optimizer.", min=0)
     ] = None,
@@ -108,17 +84,13 @@ def training_options(
             autocompletion=offer("auto", "zero", "prior", "risk", "f1", "minmax"),
         ),
     ] = "auto",
-    as_published: Annotated[
-        bool,
-        rare_option("--as-published", help="Train on a table as the paper does."),
-    ] = False,
     early_stopping: Annotated[
         bool,
         option("--early-stopping", help="Keep the epoch with the least risk on held-out rows."),
     ] = False,
     settings: Annotated[
         list[str] | None,
-        option("--set", help="Any other parameter, NAME=VALUE, such as flood_level=0.5."),
+        option("--set", help="Any other parameter, NAME=VALUE, such as exclude_rate=0.5."),
     ] = None,
     device: Annotated[
         str, option(help="Where to compute: auto, cpu, cuda, ...", autocompletion=complete_device)
@@ -126,49 +98,32 @@ def training_options(
     seed: Seed = 0,
 ) -> dict[str, Any]:
     """Return the settings that were chosen; the parameters are the options."""
-    from comes.flat_settings import OF_METHODS, PUBLISHED_1_0_0
-    from comes.methods import BEST_PUBLISHED, DEFAULT, METHODS
-
-    others = parse_settings(settings or ())
-    trained = method or (BEST_PUBLISHED if as_published else DEFAULT)
-    for name in [name for name in others if name in OF_METHODS and trained in METHODS]:
-        able = [key for key, known in METHODS.items() if name in known.get_params()]
-        if able and trained not in able:
-            raise ComesError(
-                f"--set {name} is for {', '.join(able)}; got method {trained}. Leave it out."
-            )
-    published = {"method": BEST_PUBLISHED, **PUBLISHED_1_0_0, "reduction": "sum"}
     chosen = drop_missing(
         method=method,
-        exclude_rate=parse_numbers(exclude_rate, "--exclude-rate"),
-        no_rate=parse_numbers(no_rate, "--no-rate"),
-        yes_rate=parse_numbers(yes_rate, "--yes-rate"),
         model=model,
         backbone=backbone,
-        weights=weights,
-        image_size=image_size,
         epochs=epochs,
-        batch_size=batch_size,
         learning_rate=learning_rate,
         threshold=threshold,
         early_stopping=early_stopping,
         device=device,
         random_state=seed,
     )
-    return (published if as_published else {}) | chosen | others
+    return chosen | parse_settings(settings or ())
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Return settings from texts such as "flood_level=0.5"; a value is json, or a word."""
+    """Return settings from texts such as "no_rate=0.8,0.9"; a value is json, numbers, or a word."""
     found: dict[str, Any] = {}
     for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name or not value:
             raise ComesError(f"--set should be NAME=VALUE, such as flood_level=0.5; got {text!r}.")
-        try:
-            found[name.strip()] = json.loads(value)
-        except ValueError:
-            found[name.strip()] = value.strip()
+        found[name] = value
+        with suppress(ValueError):
+            found[name] = parse_numbers(value, name)  # .5,1 is not json
+        with suppress(ValueError):
+            found[name] = json.loads(value)
     return found
 
 
@@ -227,9 +182,8 @@ def fit(
         stream=stream,
         buffer_rows=buffer_rows,
         output=output,
-        on_choice=None if as_json else _print_choice,
     )
-    if not fitted.is_leader:
+    if fitted.path is None:  # another process saved the model, and tells
         return
     summary = fitted.summary()
     training, total = summary["seconds"], round(time.monotonic() - STARTED, 1)
@@ -239,15 +193,17 @@ def fit(
             summary["compared"] = fitted.choice.table.to_dict("records")
     else:
         summary["seconds"] = f"{total} (training {training:.1f})"
+        if fitted.choice is not None:
+            _print_choice(fitted.choice)
     print_summary(summary, as_json)
     if fitted.history.interrupted:
         raise typer.Exit(130)
 
 
 def _print_choice(choice: "Choice") -> None:
-    rows = choice.table.sort_values("behind", kind="stable").to_dict("records")
-    shown = [{str(k): v for k, v in row.items()} for row in rows]
-    print_rounded(shown, digits=".4g", width=150)  # else names of methods are cut
+    """Print what was compared, the best first."""
+    table = choice.table.sort_values("behind", kind="stable")
+    print_table(table, digits=".4g", width=150)  # else names of methods are cut
     best = choice.table.iloc[choice.best]
     print(
         f"Chosen: {best['method']}, learning rate {best['learning_rate']:g}, "
@@ -321,45 +277,30 @@ def predict(
     """
     from comes.workflows.predict import predict_items, write_top
 
-    _refuse_unused(page, {"--maps": maps, "--examples": examples}, "a page (--page FOLDER)")
-    _refuse_unused(ask_next, {"--asked": asked, "--questions": questions}, "--ask-next FILE")
+    for name, value, target, wanted in (
+        ("--maps", maps, page, "a page (--page FOLDER)"),
+        ("--examples", examples, page, "a page (--page FOLDER)"),
+        ("--asked", asked, ask_next, "--ask-next FILE"),
+        ("--questions", questions, ask_next, "--ask-next FILE"),
+    ):
+        if value and target is None:
+            raise ComesError(f"{name} needs {wanted}. Add it, or leave {name} out.")
+    if top is not None and (page or ask_next) is not None:
+        raise ComesError("--page and --ask-next need the scores of all labels: leave --top out.")
     shared: dict[str, Any] = {"images": images, "skip_broken": skip_broken, "item": item}
+    shared["scores"] = scores
     summary: dict[str, Any]
     if top is not None:
-        for name, value in {"--page": page, "--ask-next": ask_next}.items():
-            if value is not None:
-                raise ComesError(f"{name} needs the scores of all labels: leave --top out.")
-        n_rows = write_top(model, data, output, top, scores=scores, **shared)
-        print_summary({"rows": n_rows, "file": str(output)}, as_json)
-        return
-    predicted = predict_items(
-        model,
-        data,
-        output,
-        **shared,
-        scores=scores,
-        page=page,
-        n_examples=examples or 120,
-        maps=maps,
-        ask_next=ask_next,
-        n_questions=questions or 200,
-        asked=asked,
-        seed=seed,
-    )
-    n_labels = predicted.table.columns.str.startswith("probability:").sum()
-    summary = {"rows": len(predicted.table), "labels": int(n_labels), "file": str(output)}
-    if predicted.page is not None:
-        summary["page"] = str(predicted.page)
-    if predicted.questions is not None:
-        summary |= {"questions": len(predicted.questions), "ask_next": str(ask_next)}
+        summary = {"rows": write_top(model, data, output, top, **shared)}
+    else:
+        shared |= drop_missing(n_examples=examples, n_questions=questions)
+        also: dict[str, Any] = {"page": page, "maps": maps, "ask_next": ask_next, "asked": asked}
+        table = predict_items(model, data, output, **shared, **also, seed=seed)
+        n_labels = int(table.columns.str.startswith("probability:").sum())
+        summary = {"rows": len(table), "labels": n_labels}
+    written = {"file": output, "page": page and page / "index.html", "ask_next": ask_next}
+    summary |= {name: str(path) for name, path in written.items() if path is not None}
     print_summary(summary, as_json)
-
-
-def _refuse_unused(target: Path | None, options: dict[str, Any], wanted: str) -> None:
-    """Raise at the first option for something that is not written."""
-    for name, value in options.items():
-        if target is None and value:
-            raise ComesError(f"{name} needs {wanted}. Add it, or leave {name} out.")
 
 
 LABELS_SHOWN = 3  # the worst
@@ -494,6 +435,9 @@ def export(
     print_summary(facts, as_json)
 
 
+PRIORS_SHOWN = 6
+
+
 @takes_options(reading=reading_options)
 def priors(
     data: Data,
@@ -506,7 +450,7 @@ def priors(
         ),
     ] = "hierarchical",
     exclude_rate: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="How often an irrelevant label is excluded, if that is known: one number, or one "
             "per label separated by commas."
@@ -541,11 +485,11 @@ def priors(
         if output is not None or plot is not None or exclude_rate is not None:
             raise ComesError("--check writes and assumes nothing: leave -o, --plot and rates out.")
         found = check_assumption(data, clean, reading=reading, seed=seed)
-        rows = [{str(k): v for k, v in r.items()} for r in found.per_label.to_dict("records")]
         if as_json:
-            print_json({"conclusion": found.conclusion, "labels": rows})
+            labels = found.per_label.to_dict("records")
+            print_json({"conclusion": found.conclusion, "labels": labels})
         else:
-            print_rounded(rows, digits=".3g")
+            print_table(found.per_label, digits=".3g")
             print(found.conclusion)
         return
     table = estimate_priors(
@@ -561,6 +505,9 @@ def priors(
     if as_json:
         print_json(table.to_dict("records"))
         return
-    print_table(table)
+    print_table(table[:PRIORS_SHOWN], width=120)  # else names of labels are cut
+    if len(table) > PRIORS_SHOWN:
+        where = "--json" if output is None else output
+        print(f"{len(table) - PRIORS_SHOWN} more labels: {where} has all.")
     if "error" in table:
         print(f"mean absolute error: {table['error'].abs().mean():.4f}")

@@ -57,7 +57,6 @@ def complete_data(incomplete: str) -> list[str]:
 
 
 EXAMPLE = "Example: "
-OPTIONS, COMMANDS = "Options", "Commands"  # what has no heading of its own
 
 
 def options_under(heading: str) -> Any:
@@ -71,32 +70,44 @@ class HelpPage:
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write what a command does, then its examples, each on a line."""
         paragraphs = inspect.cleandoc(getattr(self, "help", None) or "").split("\n\n")
+        examples = [p.removeprefix(EXAMPLE) for p in paragraphs if p.startswith(EXAMPLE)]
         for paragraph in paragraphs:
             if not paragraph.startswith(EXAMPLE):
                 formatter.write_paragraph()
                 with formatter.indentation():
                     formatter.write_text(paragraph)
-        examples = [p.removeprefix(EXAMPLE) for p in paragraphs if p.startswith(EXAMPLE)]
         if examples:
             with formatter.section("Examples" if len(examples) > 1 else "Example"):
                 for example in examples:
                     formatter.write(f"{'':{formatter.current_indent}}{' '.join(example.split())}\n")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options, those with a heading under it."""
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], OPTIONS: []}
+        """Write arguments, options and commands under their headings."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
             record = parameter.get_help_record(ctx)
             if record is not None:
-                record = (shorten_types(record[0]), record[1])
+                names = record[0].replace("list[str]", "str").replace(" range>", ">")
+                heading = getattr(parameter, "rich_help_panel", None) or "Options"
                 is_option = parameter.param_type_name == "option"
-                heading = getattr(parameter, "rich_help_panel", None) or OPTIONS
-                sections.setdefault(heading if is_option else "Arguments", []).append(record)
-        write_sections(sections, formatter)
+                heading = heading if is_option else "Arguments"
+                sections.setdefault(heading, []).append((names, record[1]))
+        for name, command in getattr(self, "commands", {}).items():
+            heading = getattr(command, "rich_help_panel", None) or "Commands"
+            first = inspect.cleandoc(command.help or "").split("\n\n")[0]  # whole
+            sections.setdefault(heading, []).append((name, " ".join(first.split())))
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
 
 class CommandPage(HelpPage, TyperCommand):
     """The help of a command."""
+
+
+class GroupPage(HelpPage, TyperGroup):
+    """The help of a group of commands."""
 
 
 def show_all_options(context: typer.Context, is_wanted: bool) -> None:
@@ -111,44 +122,12 @@ def show_all_options(context: typer.Context, is_wanted: bool) -> None:
         raise typer.Exit
 
 
-HelpAll = Annotated[
-    bool,
-    typer.Option(
-        "--help-all",
-        is_eager=True,
-        callback=show_all_options,
-        help="Show every option, also rare ones.",
-    ),
-]
-
-
-class GroupPage(HelpPage, TyperGroup):
-    """The help of a group, which lists its commands with the whole first sentence of each."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options, then the commands under their headings."""
-        super().format_options(ctx, formatter)
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for name, command in self.commands.items():
-            heading = getattr(command, "rich_help_panel", None) or COMMANDS
-            first = inspect.cleandoc(command.help or "").split("\n\n")[0]
-            sections.setdefault(heading, []).append((name, " ".join(first.split())))
-        write_sections(sections, formatter)
-
-
-def shorten_types(names: str) -> str:
-    """Return the names of an option with the type of one value: <int range> is <int>."""
-    for long, short in {"list[str]": "str", " range>": ">"}.items():
-        names = names.replace(long, short)
-    return names
-
-
-def write_sections(sections: dict[str, list[tuple[str, str]]], formatter: Any) -> None:
-    """Write lists of names and meanings under their headings; one that is empty is left out."""
-    for heading, records in sections.items():
-        if records:
-            with formatter.section(heading):
-                formatter.write_dl(records)
+SHOW_ALL = typer.Option(
+    "--help-all",
+    is_eager=True,
+    callback=show_all_options,
+    help="Show every option, also rare ones.",
+)
 
 
 def use_help_pages(*apps: typer.Typer) -> None:
@@ -162,7 +141,8 @@ def takes_options(**groups: Callable[..., Any]) -> Callable[..., Callable[..., N
     """Add the parameters of functions to the options of a command.
 
     ``@takes_options(reading=reading_options)`` adds every parameter of `reading_options` to the
-    command line; the command gets what the function returns as ``reading``.
+    command line; the command gets what the function returns as ``reading``. ``--help-all`` shows
+    those that are hidden, too.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -170,7 +150,7 @@ def takes_options(**groups: Callable[..., Any]) -> Callable[..., Callable[..., N
         shared = {name: inspect.signature(make).parameters for name, make in groups.items()}
 
         @functools.wraps(command)
-        def with_options(**values: Any) -> None:
+        def with_options(help_all: bool = False, **values: Any) -> None:
             made = {
                 name: make(**{option: values.pop(option) for option in shared[name]})
                 for name, make in groups.items()
@@ -180,6 +160,8 @@ def takes_options(**groups: Callable[..., Any]) -> Callable[..., Callable[..., N
         parameters = [p for p in own.values() if p.name not in groups]
         parameters += [p for options in shared.values() for p in options.values()]
         by_keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+        kind, of = inspect.Parameter.KEYWORD_ONLY, Annotated[bool, SHOW_ALL]
+        by_keyword.append(inspect.Parameter("help_all", kind, default=False, annotation=of))
         with_options.__signature__ = inspect.Signature(by_keyword)  # type: ignore[attr-defined]
         with_options.__annotations__ = {p.name: p.annotation for p in by_keyword}
         return with_options
@@ -230,12 +212,13 @@ def split_names(text: Texts) -> list[str] | None:
     return [name for part in joined.split(",") if (name := part.strip())]
 
 
-def parse_numbers(text: str | None, option: str) -> float | list[float] | None:
+def parse_numbers(text: Texts, option: str) -> float | list[float] | None:
     """Return one number, one per label, or None if the option was not given."""
-    if text is None:
+    parts = split_names(text)
+    if parts is None:
         return None
     try:
-        numbers = [float(part) for part in split_names(text) or ()]
+        numbers = [float(part) for part in parts]
     except ValueError:
         numbers = []
     if not numbers:
@@ -275,7 +258,7 @@ def reading_options(
     date: Annotated[Names, option(help="Columns that are dates.", hidden=True)] = None,
     item: Annotated[str | None, option(help="The column that names the items.")] = None,
     long: Annotated[
-        str | None,
+        Names,
         option(help="Columns of a table of answers. Default: item,label,answer.", hidden=True),
     ] = None,
     answers: Annotated[
@@ -313,7 +296,6 @@ def reading_options(
         str | None,
         option(help="COCO's images without annotation: drop (default) or keep.", hidden=True),
     ] = None,
-    help_all: HelpAll = False,
 ) -> "ReadOptions":
     """Return what the columns mean; the parameters are the options."""
     from comes.datasets import ReadOptions

@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 import comes
 
 if TYPE_CHECKING:
@@ -30,9 +32,9 @@ def print_metrics(rows: Sequence[tuple[str, Mapping[str, float]]]) -> None:
     )
 
 
-def print_table(table: "pd.DataFrame") -> None:
-    """Print a DataFrame, its numbers with three digits."""
-    print_rounded([{str(k): v for k, v in row.items()} for row in table.to_dict("records")])
+def print_table(table: "pd.DataFrame", digits: str = ".3f", width: int = 100) -> None:
+    """Print a DataFrame, its floats in this format."""
+    print_rounded(table.rename(columns=str).to_dict("records"), digits, width)  # type: ignore[arg-type]
 
 
 def print_rounded(rows: Sequence[Mapping[str, Any]], digits: str = ".3f", width: int = 100) -> None:
@@ -118,24 +120,14 @@ WAY_ON = {
 
 def greet() -> None:
     """Print the first steps, with colours on a terminal."""
-    from rich.console import Console
-    from rich.text import Text
-
-    lines = [
-        Text.assemble(
-            (f"comes {comes.__version__}", "bold"),
-            " learns multi-label classifiers from labels that are not exact.",
-        ),
-    ]
+    name = typer.style(f"comes {comes.__version__}", bold=True)
+    typer.echo(f"{name} learns multi-label classifiers from labels that are not exact.")
     for title, command in FIRST_STEPS.items():
-        lines += [Text(""), Text(title, "bold"), Text(f"  {command}", "cyan")]
-    lines.append(Text(""))
-    lines += [
-        Text.assemble((f"{command:14}", "cyan"), meaning) for command, meaning in WAY_ON.items()
-    ]
-    console = Console(highlight=False)
-    for line in lines:
-        console.print(line, soft_wrap=True)
+        typer.secho(f"\n{title}", bold=True)
+        typer.secho(f"  {command}", fg="cyan")
+    typer.echo()
+    for command, meaning in WAY_ON.items():
+        typer.echo(f"{typer.style(f'{command:14}', fg='cyan')}{meaning}")
 
 
 OPTION = re.compile(r"--[a-z][a-z-]*")
@@ -148,9 +140,11 @@ def drop_foreign_options(message: str, command: Any, arguments: Sequence[str]) -
     Workflows serve several commands and notebooks: their messages name all options that may help.
     """
     known = find_options(command, arguments)
-    if not known:
-        return message
-    return BRACKETS.sub(lambda found: _keep(found, known), message)
+
+    def keep(found: re.Match[str]) -> str:
+        return found[0] if set(OPTION.findall(found[1])) <= known else ""
+
+    return BRACKETS.sub(keep, message) if known else message
 
 
 def find_options(command: Any, arguments: Sequence[str]) -> set[str]:
@@ -164,7 +158,3 @@ def find_options(command: Any, arguments: Sequence[str]) -> set[str]:
         else:
             return set()
     return {name for parameter in command.params for name in parameter.opts}
-
-
-def _keep(found: "re.Match[str]", known: set[str]) -> str:
-    return found[0] if set(OPTION.findall(found[1])) <= known else ""

@@ -27,7 +27,6 @@ __all__ = [
     "run_experiment",
     "split_data",
 ]
-
 MODULES = {
     "convert_dataset": "data",
     "estimate_priors": "priors",

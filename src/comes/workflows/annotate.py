@@ -136,7 +136,7 @@ def draw_round(
         raise ComesError("nothing is left to ask: every pair has a question.")
     reading = None if features is None else ReadOptions(features=features)
     if isinstance(model, str) and model == AUTO:
-        chosen = {"random_state": seed, "progress": False} | (settings or {})
+        chosen = {"random_state": seed} | (settings or {})
         fitted = fit_model(project.folder, chosen, reading=reading)
         if fitted.history.interrupted:
             raise KeyboardInterrupt  # half a training draws nothing

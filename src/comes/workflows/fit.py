@@ -4,6 +4,7 @@ import difflib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from warnings import warn
@@ -14,14 +15,15 @@ from sklearn.base import clone
 
 from comes.answers import AnswerRates, Answers, State
 from comes.datasets import Dataset, Images, ReadOptions, ShardedDataset, open_shards
-from comes.errors import ComesError, ComesWarning, listed
+from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.estimator.choose import Choice, choose_classifier, estimate_shared_prior, vary_settings
 from comes.estimator.inputs import per_label
 from comes.estimator.storage import FILES as MODEL_FILES
 from comes.files import check_folder_target, deferring_interrupts, refuse_inputs
-from comes.flat_settings import flat_names, from_flat
+from comes.flat_settings import OF_METHODS, flat_names, from_flat
 from comes.images import ImageClassifier
+from comes.methods import DEFAULT, METHODS
 from comes.metrics import average_precision
 from comes.priors import ClassPriorEstimate
 from comes.tables.encoder import encode_table
@@ -39,7 +41,6 @@ from comes.workflows.predict import Classifier
 from comes.workflows.priors import read_clean, read_given_priors
 
 FINE_TUNING = ("learning_rate", "backbone_learning_rate", "batch_size", "augment")
-BUFFER_ROWS = 2**17
 WIDE = 0.05  # rates of labels that differ by more are shown as a range
 WORTH_SAYING = 0.01  # average precision; experiments/fit_checks.py compares it with the truth
 N_ROWS, N_DRAWS = 400, 8
@@ -54,28 +55,12 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A model, what it was trained on, and where it was saved.
-
-    Attributes
-    ----------
-    classifier : CandidateClassifier or ImageClassifier
-    dataset : Dataset or ShardedDataset
-    path : Path, or None
-        The folder that it was saved to: ``OUTPUT.partial`` if training was interrupted.
-    choice : Choice, or None
-        How it was chosen, if there was a choice.
-    is_leader : bool
-        False in a process that only helps with training; it should print nothing.
-    advice : str, or None
-        What would help most, where class priors are too uncertain; for tables.
-    """
+    """A model, what it was trained on, and where it was saved."""
 
     classifier: Classifier
     dataset: Dataset | ShardedDataset
-    path: Path | None = None
-    choice: Choice | None = None
-    is_leader: bool = True
-    advice: str | None = None
+    path: Path | None = None  # OUTPUT.partial, if training was interrupted
+    choice: Choice | None = None  # how it was chosen, if there was a choice
 
     @property
     def history(self) -> History:
@@ -83,12 +68,13 @@ class FittedModel:
         return self.classifier.history_
 
     def summary(self) -> dict[str, Any]:
-        """Return the main facts by name."""
-        history, encoder = self.history, getattr(self.classifier, "encoder_", None)
-        found: dict[str, Any] = {"data": str(self.dataset), "method": self.classifier.method_.name}
-        if isinstance(self.dataset, Dataset):
+        """Return the main facts by name, and the advice that may help most."""
+        classifier, dataset, history = self.classifier, self.dataset, self.history
+        found: dict[str, Any] = {"data": str(dataset), "method": classifier.method_.name}
+        if isinstance(dataset, Dataset):
+            encoder = getattr(classifier, "encoder_", None)
             found |= summarise_columns(() if encoder is None else encoder.columns_)
-            found["used"] = describe_use(self.classifier, self.dataset.known_answers())
+            found |= describe_use(classifier, dataset.known_answers())
         found["epochs"] = len(history.risk)
         if history.best_epoch is not None:
             found["kept_epoch"] = history.best_epoch
@@ -97,7 +83,14 @@ class FittedModel:
         found["seconds"] = round(history.seconds, 2)
         found["risk"] = history.risk[(history.best_epoch or len(history.risk)) - 1]
         found["model"] = None if self.path is None else str(self.path)
-        return found if self.advice is None else found | {"advice": self.advice}
+        if (
+            isinstance(dataset, Dataset)
+            and isinstance(classifier, CandidateClassifier)
+            and not history.warnings  # else something else is wrong
+            and measure_prior_cost(classifier, dataset.known_features()) > WORTH_SAYING
+        ):
+            found["advice"] = ADVICE
+        return found
 
 
 def fit_model(
@@ -110,9 +103,8 @@ def fit_model(
     select: Sequence[str] = (),
     embedding: str | None = None,
     stream: bool = False,
-    buffer_rows: int = BUFFER_ROWS,
+    buffer_rows: int = 2**17,
     output: str | Path | None = None,
-    on_choice: Callable[[Choice], None] | None = None,
 ) -> FittedModel:
     """Train a classifier of rows or images, depending on the data; save it if asked.
 
@@ -147,12 +139,12 @@ def fit_model(
         With a stream, about how many rows are mixed; twice as many are in memory.
     output : path, optional
         Folder for the model.
-    on_choice : callable (choice) -> None, optional
-        Called with what ``select`` found, before the chosen classifier is trained.
 
     Returns
     -------
     fitted : FittedModel
+        Has classifier, dataset, path (None where nothing was saved), choice, history and
+        ``summary()``.
 
     Examples
     --------
@@ -167,57 +159,67 @@ def fit_model(
     checkpoint = None
     if output is not None:
         checkpoint = name_checkpoint(output)
-        check_folder_target(output, MODEL_FILES)
-        check_folder_target(name_partial(output), MODEL_FILES)
+        for folder in (output, name_partial(output)):
+            check_folder_target(folder, MODEL_FILES)
         for target in (output, name_partial(output), checkpoint):
             refuse_inputs(target, data, priors, clean, *reading_files(reading))
-    chosen, varied = dict(settings or {}), list(select)
+    chosen, varied = dict(settings or {}), list(dict.fromkeys(select))
     if chosen.get("method") == "auto":
         del chosen["method"]
-        varied = ["method", *varied]
-    whole = {"priors": priors, "clean": clean, "select": varied, "embedding": embedding}
+        varied = ["method", *(name for name in varied if name != "method")]
+    needs_rows = {"clean": clean, "select": varied, "embedding": embedding}
+    kept: dict[str, Any] = {"checkpoint": checkpoint, "is_shared": True}
+    classifier: Classifier
+    dataset: Dataset | ShardedDataset
+    choice = None
     if stream:
-        _refuse_given(whole, "needs all rows at once: leave it out, or leave out --stream")
+        without = "needs all rows at once: leave it out, or leave out --stream"
+        _refuse_given({"priors": priors, **needs_rows}, without)
         _check_settings(chosen, CandidateClassifier)
-        shards, classifier = open_shards(str(data), reading), make_classifier(chosen)
+        dataset = open_shards(str(data), reading)
+        classifier = CandidateClassifier(**from_flat(chosen))
+        kept["buffer_rows"] = buffer_rows
+        train = partial(classifier.fit_stream, dataset, **kept)
+    else:
+        reading = with_text_column(data, reading)
+        dataset = as_dataset(data, reading)
+        answers = dataset.known_answers().rename_labels(dataset.label_names)
+        if priors is not None:
+            seed = chosen.get("random_state", 0)
+            chosen["class_prior"] = read_given_priors(priors, dataset, seed)
+        if isinstance(dataset.X, Images):
+            _refuse_given(needs_rows, "is for tables, not for images: leave it out")
+            classifier = _make_image_classifier(chosen)
+            if not classifier.epochs:
+                checkpoint = None  # nothing that takes long is trained
+            train = partial(classifier.fit, dataset.X, answers=answers, checkpoint=checkpoint)
+        else:
+            sample = read_clean(dataset, clean, reading)
+            _check_settings(chosen, CandidateClassifier, is_method_open="method" in varied)
+            encoder = make_encoder(dataset, reading, embedding)
+            if encoder is not None:
+                chosen["encoder"] = encoder
+            classifier = CandidateClassifier(**from_flat(chosen))
+            if varied:
+                classifier, choice = choose_model(dataset, classifier, varied)
+            classifier.item_column_ = name_item_column(dataset, reading)
+            kept |= {"answers": answers, "clean": sample}
+            train = partial(classifier.fit, dataset.known_features(), **kept)
+    path = _train_and_save(train, classifier, output)
+    if path is not None and checkpoint is not None and not classifier.history_.interrupted:
+        checkpoint.unlink(missing_ok=True)
+    return FittedModel(classifier, dataset, path, choice)
 
-        def train() -> None:
-            reader: dict[str, Any] = {"buffer_rows": buffer_rows, "checkpoint": checkpoint}
-            classifier.fit_stream(shards, **reader, is_shared=True)
 
-        path, is_leader = train_and_save(train, classifier, output, checkpoint)
-        return FittedModel(classifier, shards, path, is_leader=is_leader)
-    reading = with_text_column(data, reading)
-    dataset = as_dataset(data, reading)
-    if priors is not None:
-        chosen["class_prior"] = read_given_priors(priors, dataset, chosen.get("random_state", 0))
-    if isinstance(dataset.X, Images):
-        _refuse_given(whole | {"priors": None}, "is for tables, not for images: leave it out")
-        return _fit_images(dataset, chosen, output, checkpoint)
-    sample = read_clean(dataset, clean, reading)
-    _check_settings(chosen, CandidateClassifier)
-    encoder = make_encoder(dataset, reading, embedding)
-    classifier, choice = make_classifier(chosen | ({"encoder": encoder} if encoder else {})), None
-    if varied:
-        classifier, choice = choose_model(dataset, classifier, list(dict.fromkeys(varied)))
-        if on_choice is not None:
-            on_choice(choice)
-    X = dataset.known_features()
-    answers = dataset.known_answers().rename_labels(dataset.label_names)
-
-    def train_on_rows() -> None:
-        kept: dict[str, Any] = {"checkpoint": checkpoint, "is_shared": True}
-        classifier.fit(X, answers=answers, clean=sample, **kept)
-        classifier.item_column_ = name_item_column(dataset, reading)
-
-    path, is_leader = train_and_save(train_on_rows, classifier, output, checkpoint)
-    advice = advise(classifier, X) if is_leader else None
-    return FittedModel(classifier, dataset, path, choice, is_leader, advice)
-
-
-def make_classifier(settings: Mapping[str, Any]) -> CandidateClassifier:
-    """Return a classifier with settings that name those of its method, too."""
-    return CandidateClassifier(**from_flat(dict(settings)))
+def _make_image_classifier(settings: Mapping[str, Any]) -> ImageClassifier:
+    """Return a classifier of images; without epochs, its network is left as it is."""
+    _check_settings(settings, ImageClassifier)
+    unused = [name for name in FINE_TUNING if name in settings and not settings.get("epochs")]
+    if unused:
+        raise ComesError(
+            f"{unused[0]} is for fine-tuning: say for how many epochs (--epochs), or leave it out."
+        )
+    return ImageClassifier(**from_flat(settings))
 
 
 def _refuse_given(options: Mapping[str, Any], why: str) -> None:
@@ -228,66 +230,43 @@ def _refuse_given(options: Mapping[str, Any], why: str) -> None:
             raise ComesError(f"{title} {why}.")
 
 
-def _check_settings(settings: Mapping[str, Any], kind: type[Any]) -> None:
-    """Raise if a setting is not one of the classifier, but of the other kind or of neither."""
-    kinds: dict[str, type[Any]] = {"tables": CandidateClassifier, "images": ImageClassifier}
-    known = {of: flat_names(one().get_params(deep=False)) for of, one in kinds.items()}
-    of = "tables" if kind is CandidateClassifier else "images"
-    foreign = [name for name in settings if name not in known[of]]
-    for name in foreign:
-        if not any(name in names for names in known.values()):
-            near = difflib.get_close_matches(name, sorted(known[of]), n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ComesError(f"{kind.__name__} has no setting {name!r}.{hint}")
-    if foreign and of == "tables":
-        raise ComesError(
-            f"settings for images were given ({listed(foreign)}), and the data has no images: name "
-            "their folder (--images), or leave the settings out."
-        )
-    if foreign:
-        raise ComesError(
-            f"settings for tables were given ({listed(foreign)}), and the data has images. Leave "
-            "the settings out."
-        )
-
-
-def _fit_images(
-    dataset: Dataset, settings: dict[str, Any], output: str | Path | None, checkpoint: Path | None
-) -> FittedModel:
-    """Train a classifier of images; without epochs, its network is left as it is."""
-    _check_settings(settings, ImageClassifier)
-    is_tuned = settings.get("epochs", 0) > 0
-    unused = [name for name in FINE_TUNING if name in settings and not is_tuned]
-    if unused:
-        raise ComesError(
-            f"{unused[0]} is for fine-tuning: say for how many epochs (--epochs), or leave it out."
-        )
-    checkpoint = checkpoint if is_tuned else None
-    classifier = ImageClassifier(**from_flat(settings))
-    answers = dataset.known_answers().rename_labels(dataset.label_names)
-
-    def train() -> None:
-        classifier.fit(dataset.X, answers=answers, checkpoint=checkpoint)
-
-    path, is_leader = train_and_save(train, classifier, output, checkpoint)
-    return FittedModel(classifier, dataset, path, is_leader=is_leader)
+def _check_settings(
+    settings: Mapping[str, Any], kind: type[Any], *, is_method_open: bool = False
+) -> None:
+    """Raise if a setting is not one of the classifier, or of its method."""
+    of_tables, of_images = (
+        flat_names(one().get_params(deep=False)) for one in (CandidateClassifier, ImageClassifier)
+    )
+    known, others = of_tables, of_images
+    advice = (
+        "It is for images, and the data has none: name their folder (--images), or leave it out."
+    )
+    if kind is ImageClassifier:
+        known, others = of_images, of_tables
+        advice = "It is for tables, and the data has images: leave it out."
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(name, sorted(known), n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(sorted(known))}."
+            hint = advice if name in others else hint
+            raise ComesError(f"{kind.__name__} has no setting {name!r}. {hint}")
+    method = settings.get("method", DEFAULT)
+    for name in settings if method in METHODS and not is_method_open else ():
+        able = [key for key, own in METHODS.items() if name in own.get_params()]
+        if name in OF_METHODS and method not in able:
+            raise ComesError(f"{name} is for {', '.join(able)}; got method {method}. Leave it out.")
 
 
 def choose_model(
-    data: Dataset | str | Path,
-    classifier: CandidateClassifier,
-    varied: Sequence[str],
-    *,
-    reading: ReadOptions | None = None,
+    dataset: Dataset, classifier: CandidateClassifier, varied: Sequence[str]
 ) -> tuple[CandidateClassifier, Choice]:
     """Return the variation of a classifier that candidates favour, to be fitted, and why.
 
-    ``varied`` names what differs: "method", "lr" and "epochs". All variations are trained and
-    judged with one class prior: that of the classifier, or an estimate.
+    All variations are trained and judged with one class prior: that of the classifier, or an
+    estimate.
     """
-    dataset = as_dataset(data, reading)
     X, names = dataset.known_features(), dataset.label_names
-    encoder = classifier.encoder or make_encoder(dataset, reading)
+    encoder = classifier.encoder
     X = encode_table(X) if encoder is None else encoder.fit_transform(X)  # once: it sees no label
     answers = dataset.known_answers().rename_labels(names)
     if answers.kind == "positives":
@@ -304,7 +283,7 @@ def choose_model(
     plain = clone(classifier).set_params(encoder=None)  # equal ones can be trained as one
     variants = vary_settings(plain, varied, answers)
     choice = choose_classifier(variants, X, answers, prior, extend=True, seed=seed)
-    return choice.classifier.set_params(class_prior=prior, encoder=classifier.encoder), choice
+    return choice.classifier.set_params(class_prior=prior, encoder=encoder), choice
 
 
 def name_partial(output: str | Path) -> Path:
@@ -317,23 +296,26 @@ def name_checkpoint(output: str | Path) -> Path:
     return Path(f"{Path(output)}.checkpoint")
 
 
-def train_and_save(
-    train: Callable[[], None],
-    classifier: Classifier,
-    output: str | Path | None,
-    checkpoint: Path | None,
-) -> tuple[Path | None, bool]:
+def _train_and_save(
+    train: Callable[[], object], classifier: Classifier, output: str | Path | None
+) -> Path | None:
     """Train, with other processes if there are any; return where the first saved the model.
 
     A signal that comes when the epochs are over waits until the model is saved.
     """
-    path, is_leader = None, True
+    path = None
     try:
         with deferring_interrupts(at_once=False):
             train()
             is_leader = process_number() == 0  # known once the processes have met, in fit
             leave_processes()
-            path = save_model(classifier, output) if is_leader else None
+            if not classifier.history_.risk:
+                raise KeyboardInterrupt  # before the first epoch: nothing to keep
+            if is_leader and output is not None:
+                is_partial = classifier.history_.interrupted
+                target = name_partial(output) if is_partial else Path(output)
+                _save_somewhere(classifier, target)
+                path = target
     except KeyboardInterrupt:
         if path is not None:
             warn(
@@ -342,18 +324,11 @@ def train_and_save(
                 stacklevel=3,
             )
         raise
-    if checkpoint is not None and is_leader and not classifier.history_.interrupted:
-        checkpoint.unlink(missing_ok=True)
-    return path, is_leader
+    return path
 
 
-def save_model(classifier: Classifier, output: str | Path | None) -> Path | None:
-    """Save a model, beside the output if it is unfinished; where that fails, in another folder."""
-    if not classifier.history_.risk:
-        raise KeyboardInterrupt  # before the first epoch: nothing to keep
-    if output is None:
-        return None
-    path = name_partial(output) if classifier.history_.interrupted else Path(output)
+def _save_somewhere(classifier: Classifier, path: Path) -> None:
+    """Save a model; where that fails, keep it in another folder, and raise."""
     with deferring_interrupts():
         try:
             classifier.save(path)
@@ -368,55 +343,38 @@ def save_model(classifier: Classifier, output: str | Path | None) -> Path | None
                 kept = f"The trained model was saved as {place}: move it from there."
                 break
             raise ComesError(f"{error} {kept}") from None
-    return path
 
 
-def describe_use(classifier: Classifier, answers: Answers) -> str:
-    """Return what a fitted classifier used of the answers, and which rates of answers it knew."""
-    if answers.kind == "candidates":
-        used = f"{answers.excluded.sum()} exclusions; who was asked is not known"
-    elif answers.kind == "positives":
-        used = f"{answers.confirmed.sum()} ticked labels"
-    else:
-        used = _describe_answers(classifier, answers)
-    if not classifier.method_.needs_rates:
-        return used
+def describe_use(classifier: Classifier, answers: Answers) -> dict[str, str]:
+    """Return which rates of answers a fitted classifier knew, and which answers it did not use."""
+    method, found = classifier.method_, {}
     names = ("exclude",) if answers.kind == "candidates" else ("no", "yes")
-    known = (classifier.no_rate_, classifier.yes_rate_)
-    for name, rate in zip(names, known, strict=False):
-        if rate is not None and rate.any():
-            is_wide = rate.max() - rate.min() > WIDE
-            shown = f"{rate.min():.2f} to {rate.max():.2f}" if is_wide else f"{rate.mean():.2f}"
-            used += f"; {name} rate {shown} {_find_origin(classifier, name)}"
-    return used
+    rates = [
+        f"{name} {_format_range(rate)} {_find_origin(classifier, name)}"
+        for name, rate in zip(names, (classifier.no_rate_, classifier.yes_rate_), strict=False)
+        if method.needs_rates and rate is not None and rate.any()
+    ]
+    if rates:
+        found["rates"] = ", ".join(rates)
+    if answers.kind == "answers":
+        n_yes, n_maybe = (answers.count_state(s).sum() for s in (State.YES, State.MAYBE))
+        hears_yes, uses_maybe = method.accepts_positives, getattr(method, "uses_maybe", True)
+        unused = {
+            "who was asked": method.uses_only_candidates,
+            "yes": n_yes and not hears_yes,
+            "maybe": n_maybe and (not uses_maybe or (method.ignores_maybe and n_yes)),
+            "what a model chose": answers.chosen is not None and not hears_yes,
+        }
+        left_out = [name for name, is_unused in unused.items() if is_unused]
+        if left_out:
+            found["not_used"] = ", ".join(left_out)
+    return found
 
 
-def _describe_answers(classifier: Classifier, answers: Answers) -> str:
-    """Return how many answers there are, of which kind and from whom, and what is not used."""
-    method, codes = classifier.method_, _list_codes(answers)
-    n_chosen = len(codes) - len(_list_codes(answers.without_chosen()))
-    counts = {s.word: int((codes == s).sum()) for s in (State.NO, State.YES, State.MAYBE)}
-    kinds = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
-    chosen = f"; {n_chosen} chosen by a model" if n_chosen else ""
-    n_people = 1 if answers.annotations is None else len(answers.annotations.people)
-    people = f" of {n_people} people" if n_people > 1 else ""
-    uses_maybe = getattr(method, "uses_maybe", True)
-    unused = {
-        "who was asked": method.uses_only_candidates,
-        "yes": counts["yes"] and not method.accepts_positives,
-        "maybe": counts["maybe"] and (not uses_maybe or (method.ignores_maybe and counts["yes"])),
-        "what a model chose": n_chosen and not method.accepts_positives,
-    }
-    names = [name for name, is_unused in unused.items() if is_unused]
-    without = f", without {' and '.join(names)}" if names else ""
-    return f"{len(codes)} answers ({kinds}{chosen}){people}{without}"
-
-
-def _list_codes(answers: Answers) -> Any:
-    """Return the `State` of every answer, (n_answers,)."""
-    if answers.annotations is not None:
-        return answers.annotations.code
-    return np.asarray(answers.codes[answers.codes != State.NOT_ASKED])
+def _format_range(rate: Any) -> str:
+    """Return rates of labels as one number, or from the least to the greatest."""
+    is_wide = rate.max() - rate.min() > WIDE
+    return f"{rate.min():.2f} to {rate.max():.2f}" if is_wide else f"{rate.mean():.2f}"
 
 
 def _find_origin(classifier: Classifier, name: str) -> str:
@@ -427,13 +385,6 @@ def _find_origin(classifier: Classifier, name: str) -> str:
     if name == "exclude" and classifier.class_prior is not None:
         return "from the class prior"
     return "estimated"
-
-
-def advise(classifier: CandidateClassifier, X: Any, seed: int = 0) -> str | None:
-    """Return what may help most, or None if something else is wrong or class priors are known."""
-    if classifier.history_.warnings:
-        return None
-    return ADVICE if measure_prior_cost(classifier, X, seed) > WORTH_SAYING else None
 
 
 def measure_prior_cost(classifier: CandidateClassifier, X: Any, seed: int = 0) -> float:

@@ -1,9 +1,9 @@
 """Use a fitted model: predict, choose what to ask next, export."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ UNJUDGED = (
     "rows labelled (comes predict --ask-next chooses them), and judge the model by them (comes "
     "report --model)."
 )
+LARGEST_DIFFERENCE = 1e-5  # of a probability of an exported model, by rounding
 
 
 def as_model(model: Classifier | str | Path) -> Classifier:
@@ -87,7 +88,7 @@ def score_dataset(classifier: Classifier, dataset: Dataset) -> npt.NDArray[np.fl
 
 
 def read_asked(
-    asked: Dataset | str | Path | None, label_names: Sequence[str], items: Sequence[str] | None
+    asked: Dataset | str | Path | None, label_names: list[str], items: Sequence[str] | None
 ) -> Answers | None:
     """Return the answers so far about these items, (n_items, n_labels), and no others'."""
     if items is None:
@@ -98,8 +99,14 @@ def read_asked(
         return None
     if isinstance(asked, Dataset):
         past = asked.align_labels(label_names)
-    else:
-        past = _open_asked(asked, list(label_names))
+    else:  # a row per answer, or a column per label of the model
+        try:
+            past = open_dataset(asked, ReadOptions(label_names=label_names))
+        except ComesError as error:  # which says more than another one
+            try:
+                past = open_dataset(asked, ReadOptions(labels=label_names))
+            except ComesError:
+                raise error from None
     if past.items is None:
         raise ComesError(
             "what was asked is matched by the names of the items, and the answers have none. Give "
@@ -116,16 +123,6 @@ def read_asked(
     codes = np.full((len(items), len(label_names)), State.NOT_ASKED, dtype=np.int8)
     codes[known] = answers.codes[[place[items[row]] for row in known]]
     return Answers.from_codes(codes, answers.kind, label_names)
-
-
-def _open_asked(asked: str | Path, label_names: list[str]) -> Dataset:
-    """Return answers from a file: one row per answer, or a column for each label of the model."""
-    try:
-        return open_dataset(asked, ReadOptions(label_names=label_names))
-    except ComesError:
-        with suppress(ComesError):  # the first error says more
-            return open_dataset(asked, ReadOptions(labels=label_names))
-        raise
 
 
 def list_questions(
@@ -167,24 +164,6 @@ def rates_of_people(classifier: Classifier, asked: Answers | None) -> AnswerRate
     return AnswerRates(a, b, classifier.rates_.mistake_rate)
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """Predictions, and what was written beside them.
-
-    Attributes
-    ----------
-    table : DataFrame
-        item, predicted (names joined by ";"), and the probability of each label.
-    page : Path, or None
-    questions : DataFrame, or None
-        item, label, probability and bits: what to ask next.
-    """
-
-    table: pd.DataFrame
-    page: Path | None = None
-    questions: pd.DataFrame | None = None
-
-
 def predict_items(
     model: Classifier | str | Path,
     data: Dataset | str | Path,
@@ -201,8 +180,8 @@ def predict_items(
     n_questions: int = 200,
     asked: Dataset | str | Path | None = None,
     seed: int = 0,
-) -> Predicted:
-    """Predict labels and probabilities for every row or image; write them if asked.
+) -> pd.DataFrame:
+    """Return predicted labels and probabilities of every row or image; write them if asked.
 
     Parameters
     ----------
@@ -226,8 +205,8 @@ def predict_items(
     maps : bool
         Draw on that page where in an image the evidence for a label is.
     ask_next : path, optional
-        A table of the pairs whose answers are expected to tell most, for
-        ``comes annotate add --cards``. Items must have names.
+        A table of the pairs whose answers are expected to tell most (item, label, probability and
+        bits), for ``comes annotate add --cards``. Items must have names.
     n_questions : int
         How many pairs at most.
     asked : Dataset or path, optional
@@ -237,7 +216,8 @@ def predict_items(
 
     Returns
     -------
-    predicted : Predicted
+    table : DataFrame
+        item, predicted (names joined by ";"), and the probability of each label.
 
     Examples
     --------
@@ -245,12 +225,15 @@ def predict_items(
     >>> from comes.datasets import make_scenes
     >>> scenes = make_scenes(n=100)
     >>> model = CandidateClassifier("bce", epochs=1).fit(scenes.X, scenes.relevant)
-    >>> list(predict_items(model, scenes).table.columns[:3])
+    >>> list(predict_items(model, scenes).columns[:3])
     ['item', 'predicted', 'probability:0']
     """
     refuse_same(output, ask_next)
-    names_of = {output: check_prediction_name, ask_next: check_ending}
-    _check_files((data, images, model, asked), names_of)
+    for target, check_name in ((output, check_prediction_name), (ask_next, check_ending)):
+        if target is not None:
+            check_name(target)
+            check_file_target(target)
+            refuse_inputs(target, data, images, model, asked)
     if page is not None:
         check_folder_target(page, ("index.html",))
         refuse_inputs(page, data, images, model)
@@ -266,9 +249,8 @@ def predict_items(
     table = prediction_table(probabilities, predictions, names, items, scores=shown)
     if output is not None:
         write_prediction_table(table, output)
-    written = questions = None
     if page is not None:
-        written = write_model_page(
+        write_model_page(
             X,
             names,
             probabilities,
@@ -277,14 +259,21 @@ def predict_items(
             title=f"Predictions of {name_source(model, 'a model')} on {name_source(data, 'data')}",
             verdict=UNJUDGED,
             items=items,
-            maps=_make_maps(classifier, X) if maps else None,
+            maps=partial(_draw_maps, classifier, X) if maps else None,
             n_examples=n_examples,
             seed=seed,
         )
     if ask_next is not None and items is not None:
-        questions = list_questions(classifier, found, items, n_questions, answers)
-        write_table(questions, ask_next)
-    return Predicted(table, written, questions)
+        write_table(list_questions(classifier, found, items, n_questions, answers), ask_next)
+    return table
+
+
+def _draw_maps(
+    classifier: ImageClassifier, images: Any, rows: Sequence[int], labels: Sequence[int]
+) -> Sequence[npt.NDArray[np.float32]]:
+    """Return maps of the evidence for labels, one of each row."""
+    shown = images[rows]
+    return lay_over(classifier, shown, evidence_maps(classifier, shown, labels))
 
 
 def write_top(
@@ -303,7 +292,9 @@ def write_top(
     Items are scored and written in parts, so that memory does not grow with the number of items
     times the number of labels, as that of `predict_items` does.
     """
-    _check_files((data, images, model), {output: check_prediction_name})
+    check_prediction_name(output)
+    check_file_target(output)
+    refuse_inputs(output, data, images, model)
     classifier = as_model(model)
     names = np.array(classifier.label_names_, dtype=object)
     check_top(top, len(names))
@@ -321,28 +312,6 @@ def write_top(
 
     write_prediction_table(make_tables(), output)
     return n_items
-
-
-def _check_files(
-    inputs: Sequence[object], targets: Mapping[str | Path | None, Callable[[str | Path], object]]
-) -> None:
-    """Raise an error, before anything takes long, if a file cannot be written or is an input."""
-    for target, check_name in targets.items():
-        if target is not None:
-            check_name(target)
-            check_file_target(target)
-            refuse_inputs(target, *inputs)
-
-
-def _make_maps(classifier: Classifier, images: Any) -> Any:
-    """Return a function of rows and labels to maps of evidence."""
-    assert isinstance(classifier, ImageClassifier)
-
-    def find(rows: Sequence[int], labels: Sequence[int]) -> Sequence[npt.NDArray[np.float32]]:
-        shown = images[rows]
-        return lay_over(classifier, shown, evidence_maps(classifier, shown, labels))
-
-    return find
 
 
 def name_source(source: object, otherwise: str) -> str:
@@ -382,7 +351,7 @@ def read_inputs(
             classifier.n_features_in_,
             words=find_word_columns(classifier),
             item=item,
-            usual_item=getattr(classifier, "item_column_", None),
+            usual_item=classifier.item_column_,
         )
     names = pd.Series(list(items or ()), dtype=object)
     repeated = names[names.duplicated()]
@@ -395,9 +364,6 @@ def read_inputs(
             stacklevel=3,
         )
     return X, items
-
-
-LARGEST_DIFFERENCE = 1e-5  # of a probability, by rounding
 
 
 def export_model(model: Classifier | str | Path, output: str | Path) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from comes.files import check_file_target, refuse_inputs, refuse_same
 from comes.priors import (
     ClassPriorEstimate,
     CleanSample,
-    RatesEstimate,
     count_class_prior,
     estimate_answer_rates,
     estimate_class_prior,
@@ -37,6 +36,9 @@ from comes.tables import ColumnEncoder
 from comes.tables.columns import needs_encoding
 from comes.workflows.data import as_dataset, reading_files
 
+FloatArray = npt.NDArray[np.float64]
+TWO_SIDED = 1.96  # standard errors on either side of an estimate: 95 %
+
 
 def read_clean(
     dataset: Dataset, clean: Dataset | str | Path | None, reading: ReadOptions | None
@@ -49,36 +51,26 @@ def read_clean(
         return None
     if reading is not None and reading.labels is not None:
         reading = replace(reading, label_names=dataset.label_names)  # a file may miss some
-    sample = _read_truth(clean, reading).align_labels(dataset.label_names)
-    relevant = sample.known_relevant()
-    if sample.answers is not None:
-        return CleanSample(sample.X, relevant, sample.answers)
-    if sample.items is None or dataset.items is None or dataset.answers is None:
-        return CleanSample(sample.X, relevant)
-    place = {name: row for row, name in enumerate(dataset.items)}
-    found = [place.get(name, -1) for name in sample.items]
-    if max(found) < 0:
-        return CleanSample(sample.X, relevant)
-    if min(found) < 0:
-        missing = [name for name, row in zip(sample.items, found, strict=True) if row < 0]
-        raise ComesError(
-            f"{len(missing)} of {len(found)} clean items are not in the data (first: "
-            f"{missing[0]!r}). Give items of the data only, or none of them."
-        )
-    of_data = dataset.take(found).X
-    _refuse_other_features(sample, of_data, dataset.X)
-    return CleanSample(of_data, relevant, dataset.answers[found])
-
-
-def _read_truth(clean: Dataset | str | Path, reading: ReadOptions | None) -> Dataset:
-    """Return the clean data, with true labels."""
-    found = clean if isinstance(clean, Dataset) else open_truth(clean, reading)
-    if found.relevant is None:
+    sample = clean if isinstance(clean, Dataset) else open_truth(clean, reading)
+    if sample.relevant is None:
         raise ComesError(
             "the clean sample (--clean) must have true labels; got none. Call their columns "
             "'relevant:NAME', or as the labels of the data are called."
         )
-    return found
+    sample = sample.align_labels(dataset.label_names)
+    place = {name: row for row, name in enumerate(dataset.items or ())}
+    rows = [place.get(name, -1) for name in sample.items or ()]
+    if sample.answers is not None or dataset.answers is None or max(rows, default=-1) < 0:
+        return CleanSample(sample.X, sample.known_relevant(), sample.answers)
+    missing = [name for name, row in zip(sample.items or (), rows, strict=True) if row < 0]
+    if missing:
+        raise ComesError(
+            f"{len(missing)} of {len(rows)} clean items are not in the data (first: "
+            f"{missing[0]!r}). Give items of the data only, or none of them."
+        )
+    of_data = dataset.take(rows).X
+    _refuse_other_features(sample, of_data, dataset.X)
+    return CleanSample(of_data, sample.known_relevant(), dataset.answers[rows])
 
 
 def _refuse_other_features(sample: Dataset, of_data: Any, whole: Any) -> None:
@@ -106,20 +98,18 @@ def read_given_priors(path: str | Path, dataset: Dataset, seed: Any = 0) -> Any:
     names = dataset.label_names
     given = read_priors(path, names)
     if isinstance(given, ClassPriorEstimate):
-        known: Any = given.class_prior
+        known: npt.NDArray[Any] = given.class_prior
     else:
-        order = match_names([str(name) for name in given.index], names)
-        known = given.to_numpy()[order]
+        known = given.to_numpy()[match_names([str(name) for name in given.index], names)]
     is_open = np.isnan(known)
     if not is_open.any():
         return given
+    open_names = listed([names[label] for label in np.flatnonzero(is_open)])
     if isinstance(dataset.X, Images):
-        label = names[int(is_open.argmax())]
         raise ComesError(
             f"{Path(path).name} must have a class prior for every label, as none is estimated from "
-            f"images beforehand; got none for {label!r}. Fill it in, or leave the table out."
+            f"images beforehand; got none for {open_names}. Fill it in, or leave the table out."
         )
-    open_names = listed([name for name, is_one in zip(names, is_open, strict=True) if is_one])
     warn(
         f"{Path(path).name} has no class prior for {open_names}: it is estimated from the data.",
         ComesWarning,
@@ -134,10 +124,6 @@ def read_given_priors(path: str | Path, dataset: Dataset, seed: Any = 0) -> Any:
     parts = ("class_prior", "exclude_rate", "lower", "upper", "standard_error", "flags")
     own = {part: np.where(is_open, getattr(filled, part), getattr(given, part)) for part in parts}
     return ClassPriorEstimate(**own | {"flags": tuple(map(str, own["flags"]))})
-
-
-FloatArray = npt.NDArray[np.float64]
-TWO_SIDED = 1.96  # standard errors on either side of an estimate: 95 %
 
 
 def estimate_priors(
@@ -188,20 +174,21 @@ def estimate_priors(
     >>> list(estimate_priors(data, exclude_rate=0.5).columns[:3])
     ['label', 'class_prior', 'lower']
     """
-    if output is not None:
-        check_ending(output)
-        check_file_target(output)
-        refuse_inputs(output, data, clean, *reading_files(reading))
-    if plot is not None:
-        check_plot_name(plot)
-        check_file_target(plot)
-        refuse_inputs(plot, data, clean, *reading_files(reading))
+    for target, check_name in ((output, check_ending), (plot, check_plot_name)):
+        if target is not None:
+            check_name(target)
+            check_file_target(target)
+            refuse_inputs(target, data, clean, *reading_files(reading))
     refuse_same(output, plot)
     dataset = as_dataset(data, reading)
     sample = read_clean(dataset, clean, reading)
     table = _tabulate(dataset, method, exclude_rate, seed)
     if sample is not None:
-        table = _sharpen(table, sample)
+        prior, error = update_prior(table["class_prior"], table["standard_error"], sample.relevant)
+        table = table.assign(class_prior=prior, standard_error=error, **_bound(prior, error))
+    if dataset.relevant is not None:
+        table["true_prior"] = count_class_prior(dataset.known_relevant())
+        table["error"] = table["class_prior"] - table["true_prior"]
     if output is not None:  # with a column to fill in, beside the names
         written = table.copy()
         written.insert(1, KNOWN_PRIOR, np.nan)
@@ -214,60 +201,32 @@ def estimate_priors(
 def _tabulate(
     dataset: Dataset, method: str, exclude_rate: float | list[float] | None, seed: int
 ) -> pd.DataFrame:
-    """Return estimated class priors, a row per label."""
-    names, answers = dataset.label_names, dataset.known_answers()
-    if answers.kind != "candidates":
-        if exclude_rate is not None:
-            raise ComesError("exclude_rate (--exclude-rate) is for candidates. Leave it out.")
-        if method != "hierarchical":
-            raise ComesError(f"method (--method) is for candidates; got {method!r}. Leave it out.")
-        if not (answers.excluded | answers.confirmed).any():
-            raise ComesError("nothing can be estimated: nobody said no or yes about any pair.")
-        rates = estimate_answer_rates(
-            dataset.known_features(), answers, random_state=seed, label_names=names
-        )
-        return _tabulate_rates(rates, dataset)
-    rate = None if exclude_rate is None else per_label(exclude_rate, "exclude_rate", names)
-    estimate = estimate_class_prior(
-        dataset.known_features(),
-        answers,
-        method,
-        exclude_rate=rate,
-        random_state=seed,
-        label_names=names,
-    )
-    relevant = None if dataset.relevant is None else dataset.known_relevant()
-    return prior_table(estimate, names, relevant)
-
-
-def _tabulate_rates(found: RatesEstimate, dataset: Dataset) -> pd.DataFrame:
-    """Return class priors and rates estimated from answers, a row per label."""
-    table = pd.DataFrame(
-        {
-            "label": dataset.label_names,
-            "class_prior": found.class_prior,
-            **_bound(found.class_prior, found.class_prior_error),
-            "standard_error": found.class_prior_error,
-            "no_rate": found.rates.no_rate,
-            "no_error": found.rates.no_error,
-            "yes_rate": found.rates.yes_rate,
-            "yes_error": found.rates.yes_error,
-            "flag": found.flags,
-        }
-    )
-    if dataset.relevant is not None:
-        table["true_prior"] = count_class_prior(dataset.known_relevant())
-        table["error"] = table["class_prior"] - table["true_prior"]
-    return table
-
-
-def _sharpen(table: pd.DataFrame, clean: CleanSample) -> pd.DataFrame:
-    """Return the table with class priors that a clean sample sharpens."""
-    prior, error = update_prior(table["class_prior"], table["standard_error"], clean.relevant)
-    table = table.assign(class_prior=prior, **_bound(prior, error), standard_error=error)
-    if "true_prior" in table:
-        table["error"] = table["class_prior"] - table["true_prior"]
-    return table
+    """Return estimated class priors and rates, a row per label."""
+    names, X, answers = dataset.label_names, dataset.known_features(), dataset.known_answers()
+    common: dict[str, Any] = {"random_state": seed, "label_names": names}
+    if answers.kind == "candidates":
+        rate = None if exclude_rate is None else per_label(exclude_rate, "exclude_rate", names)
+        estimate = estimate_class_prior(X, answers, method, exclude_rate=rate, **common)
+        return prior_table(estimate, names)
+    if exclude_rate is not None:
+        raise ComesError("exclude_rate (--exclude-rate) is for candidates. Leave it out.")
+    if method != "hierarchical":
+        raise ComesError(f"method (--method) is for candidates; got {method!r}. Leave it out.")
+    if not (answers.excluded | answers.confirmed).any():
+        raise ComesError("nothing can be estimated: nobody said no or yes about any pair.")
+    found = estimate_answer_rates(X, answers, **common)
+    columns = {
+        "label": names,
+        "class_prior": found.class_prior,
+        **_bound(found.class_prior, found.class_prior_error),
+        "standard_error": found.class_prior_error,
+        "no_rate": found.rates.no_rate,
+        "no_error": found.rates.no_error,
+        "yes_rate": found.rates.yes_rate,
+        "yes_error": found.rates.yes_error,
+        "flag": found.flags,
+    }
+    return pd.DataFrame(columns)
 
 
 def _bound(prior: FloatArray, error: FloatArray) -> dict[str, FloatArray]:
@@ -291,8 +250,7 @@ def check_assumption(
     sample = read_clean(dataset, clean, reading)
     if sample is None and dataset.relevant is not None:
         sample = CleanSample(dataset.X, dataset.known_relevant(), dataset.known_answers())
-    has_features = sample is not None and not isinstance(sample.X, Images | None)
-    if sample is None or sample.answers is None or not has_features:
+    if sample is None or sample.answers is None or isinstance(sample.X, Images | None):
         raise ComesError(
             "the check needs rows with features, true labels and what was said about them: give "
             "the true labels of some items of the data (--clean FILE, with a column 'item')."

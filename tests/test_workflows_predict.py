@@ -1,9 +1,10 @@
-"""The best labels of every item in a file: what `predict_top` says, in every format."""
+"""Predictions as a workflow: the best labels in every format, and ONNX."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,9 @@ from comes.datasets.table import read_table
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import base
 from comes.metrics import ndcg_at_k, precision_at_k
+from comes.workflows import predict as predict_module
 from comes.workflows.judge import judge_top
-from comes.workflows.predict import write_top
+from comes.workflows.predict import export_model, write_top
 from command_line import command_runner
 
 N, Q, K = 60, 10, 3
@@ -116,7 +118,7 @@ def test_the_command_writes_the_best_labels(
     assert list(table.columns) == ["item", "rank", "label", "probability"] and len(table) == N * K
     for option in ("--page", "--ask-next"):
         error = run(*command, option, "next.csv", code=1).stderr
-        assert f"{option} needs the scores of all labels" in error
+        assert "--page and --ask-next need the scores of all labels: leave --top out" in error
 
 
 def test_the_best_labels_are_judged_as_all_scores_are() -> None:
@@ -153,3 +155,43 @@ def test_the_command_prints_how_good_the_best_labels_are(
     write_npz(candidates, "candidates.npz")
     error = run("evaluate", "candidates.npz", *command[2:], code=1).stderr
     assert "true labels are needed" in error
+
+
+# ONNX
+
+FEATURES = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+
+
+def test_an_export_says_how_far_the_file_is_from_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(_: Any, path: Path) -> Path:
+        path.write_bytes(b"a file")
+        return path
+
+    clf = CandidateClassifier("bce", epochs=1, hidden=4, random_state=0).fit(
+        FEATURES, FEATURES[:, :3] > 0
+    )
+    monkeypatch.setattr(predict_module, "export_onnx", write)
+    monkeypatch.setattr(predict_module, "measure_onnx", lambda *_: 1e-6)
+    exported = export_model(clf, tmp_path / "model.onnx")
+    assert exported["difference"] == 1e-6
+    assert exported["input"] == "features: float32 (n, 4)"
+    table = pd.DataFrame(
+        {"size": FEATURES[:, 0], "colour": np.where(FEATURES[:, 1] > 0, "red", "blue")}
+    )
+    clf.fit(table, FEATURES[:, :3] > 0)
+    exported = export_model(clf, tmp_path / "model.onnx")
+    assert exported["input"] == f"features: float32 (n, {clf.n_inputs_}), encoded from 2 columns"
+    monkeypatch.setattr(predict_module, "measure_onnx", lambda *_: 0.02)
+    with pytest.warns(ComesWarning, match="up to 0.02 away .* more than 1e-05"):
+        export_model(clf, tmp_path / "model.onnx")
+    monkeypatch.setattr(predict_module, "find_spec", lambda _: None)
+    assert export_model(clf, tmp_path / "model.onnx")["difference"] is None
+
+
+def test_the_target_of_an_export_is_checked_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match=r"model.bin should end in .onnx"):
+        export_model("no such model", tmp_path / "model.bin")
+    with pytest.raises(ComesError, match="is not a folder"):
+        export_model("no such model", tmp_path / "missing" / "model.onnx")

@@ -15,7 +15,6 @@ from comes.answers import Answers
 from comes.datasets import Dataset, ReadOptions, make_scenes
 from comes.datasets.matrices import write_npz
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import Choice
 from comes.experiment.results import read_results
 from comes.generation import case_b, simulate_answers
 from comes.methods import DEFAULT
@@ -80,7 +79,7 @@ def test_a_model_of_a_file_is_that_of_its_content(
             fitted.classifier.decision_function(DATA.X), model.decision_function(DATA.X)
         )
         assert fitted.classifier.label_names_ == NAMES
-        assert fitted.path is None and fitted.choice is None and fitted.is_leader
+        assert fitted.path is None and fitted.choice is None
 
 
 def test_the_summary_says_what_was_trained_and_where_it_is(tmp_path: Path) -> None:
@@ -180,20 +179,17 @@ def test_what_is_chosen_for_answers_is_trained_on_them(monkeypatch: pytest.Monke
 
 
 def test_settings_of_the_other_kind_are_refused() -> None:
-    with pytest.raises(ComesError, match=r"for images were given \('backbone', 'augment'\)"):
+    with pytest.raises(ComesError, match=r"no setting 'backbone'. It is for images, .*--images"):
         fit_model(DATA, {"backbone": "resnet50", "augment": "crop"})
     with pytest.raises(ComesError, match="no setting 'epoch'. Did you mean 'epochs'"):
         fit_model(DATA, {"epoch": 3})
+    with pytest.raises(ComesError, match="flood_level is for comes-rl.*; got method bce. Leave it"):
+        fit_model(DATA, {"method": "bce", "flood_level": 1.0})
 
 
 def test_the_chosen_model_is_fitted_with_the_prior_that_it_was_chosen_by() -> None:
-    told: list[bool] = []  # whether the chosen classifier was fitted when it was told
-
-    def tell(choice: Choice) -> None:
-        told.append(hasattr(choice.classifier, "module_"))
-
-    fitted = fit_model(DATA, QUICK | {"epochs": 10}, select=["epochs"], on_choice=tell)
-    assert fitted.choice is not None and told == [False]
+    fitted = fit_model(DATA, QUICK | {"epochs": 10}, select=["epochs"])
+    assert fitted.choice is not None
     assert fitted.classifier.epochs == fitted.choice.classifier.epochs
     np.testing.assert_array_equal(fitted.classifier.class_prior_, PRIOR)
     assert len(fitted.choice.table) == 2
@@ -242,14 +238,14 @@ def test_auto_is_a_method_to_choose_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_predictions_are_those_of_the_model(model: CandidateClassifier, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
-    table = predict_items(tmp_path / "model", DATA, tmp_path / "p.parquet", scores=True).table
+    table = predict_items(tmp_path / "model", DATA, tmp_path / "p.parquet", scores=True)
     np.testing.assert_allclose(table.filter(like="score:"), model.decision_function(DATA.X))
     shown = table.filter(like="probability:")
     np.testing.assert_allclose(shown, model.predict_proba(DATA.X), atol=1e-6)
     assert table["item"].tolist() == list(range(len(DATA)))
     assert len(pd.read_parquet(tmp_path / "p.parquet")) == len(DATA)
     items = [f"scene {row}" for row in range(len(DATA))]
-    assert predict_items(model, replace(DATA, items=items)).table["item"].tolist() == items
+    assert predict_items(model, replace(DATA, items=items))["item"].tolist() == items
     with pytest.raises(ComesError, match="p.parquet is the file that is read"):
         predict_items(model, tmp_path / "p.parquet", tmp_path / "p.parquet")
 
