@@ -28,7 +28,6 @@ from comes.metrics import (
     evaluate_top,
 )
 from comes.priors import estimate_class_prior, read_priors
-from comes.report import write_model_page
 from comes.selection import check_ranking_risk, check_reliability, estimate_metrics
 from comes.selection.estimates import MetricEstimates
 from comes.selection.intervals import OVER_LABELS, prior_error
@@ -421,6 +420,8 @@ def report_model(
     >>> "mAP" in page.read_text(encoding="utf-8")
     True
     """
+    from comes.report import write_model_page  # which draws plots
+
     check_folder_target(folder, ("index.html",))
     refuse_inputs(folder, model, data, priors, *reading_files(reading))
     classifier = as_model(model)

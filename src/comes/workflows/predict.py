@@ -29,7 +29,6 @@ from comes.estimator.export import export_onnx, measure_onnx
 from comes.files import check_file_target, check_folder_target, expanded, refuse_inputs, refuse_same
 from comes.images import ImageClassifier, evidence_maps, load_model
 from comes.images.maps import lay_over
-from comes.report import write_model_page
 from comes.workflows.data import open_if_project
 
 Classifier = CandidateClassifier | ImageClassifier
@@ -250,6 +249,8 @@ def predict_items(
     if output is not None:
         write_prediction_table(table, output)
     if page is not None:
+        from comes.report import write_model_page  # which draws plots
+
         write_model_page(
             X,
             names,
