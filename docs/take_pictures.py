@@ -3,7 +3,8 @@
     python docs/take_pictures.py             # writes docs/images/annotate-*.png
     python docs/take_pictures.py --report    # writes docs/images/report.png
 
-The scenes are those of the browser tests; robots give the answers that the lead sees. The report is that of the first page: the table of ``comes demo --table``, and a model of it.
+The scenes are those of the browser tests; robots give the answers that the lead sees. The report
+is that of the first page: the table of ``comes demo --table``, and a model of it.
 """
 
 import shutil

@@ -15,7 +15,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-
 from PIL import Image
 
 from comes.annotate import (
@@ -32,7 +31,7 @@ folder = Path(tempfile.mkdtemp(prefix="comes-"))
 truth = make_scenes("train", n=2000)
 items = [f"scene-{number:05}.png" for number in range(2000)]
 (folder / "pictures").mkdir()
-for name, pixels in zip(items, truth.X):
+for name, pixels in zip(items, truth.X, strict=True):
     picture = (255 * pixels).astype(np.uint8).reshape(16, 16)
     Image.fromarray(picture).save(folder / "pictures" / name)
 (folder / "classes.txt").write_text("\n".join(truth.label_names))

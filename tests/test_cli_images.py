@@ -191,9 +191,9 @@ def answered(home: Path) -> Path:
     folder = home / "answered"
     folder.mkdir()
     rates = ["--no-rate", 0.7, "--yes-rate", 0.9]
-    asked = ["--relevant", "is_*", "--case", "answers", "--asked-rate", 0.9, *rates]
+    asked = ["--relevant", "is_*", "--simulate", "answers", "--asked-rate", 0.9, *rates]
     photos = ["--images", home / "photos"]
-    run("generate", home / "photos.csv", *photos, *asked, "-o", folder / "answers.csv")
+    run("datasets", "convert", home / "photos.csv", *photos, *asked, "-o", folder / "answers.csv")
     network = ["--backbone", BACKBONE, "--weights", home / "weights.pth", "--image-size", 32]
     output = ["-o", folder / "model"]
     fitted = run("fit", folder / "answers.csv", *photos, *network, *rates, *output)

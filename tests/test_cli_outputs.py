@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from comes.datasets import make_scenes
-from comes.workflows.data import generate_candidates
+from comes.workflows.data import convert_dataset
 from comes.workflows.fit import fit_model
 from command_line import Run, command_runner
 
@@ -30,7 +30,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a table, links to it, and a model of it."""
     folder = tmp_path_factory.mktemp("inputs")
     small = replace(make_scenes(n=40), X=make_scenes(n=40).X[:, :8])
-    scenes = generate_candidates(small, folder / "d.csv", rate=0.5)
+    scenes = convert_dataset(small, folder / "d.csv", simulate="b", rate=0.5)
     fit_model(scenes, {"method": "bce", "epochs": 1, "hidden": 4}, output=folder / "model")
     pd.read_csv(folder / "d.csv").to_parquet(folder / "d.parquet")
     for data in ("d.csv", "d.parquet"):

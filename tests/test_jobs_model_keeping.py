@@ -14,11 +14,11 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import storage
 from comes.files import defer_from_here, deferring_interrupts, no_longer_defer
 from comes.training import loop
-from comes.workflows.data import generate_candidates
+from comes.workflows.data import simulate_labels
 from comes.workflows.fit import fit_model
 from command_line import default_ctrl_c
 
-SCENES = generate_candidates(make_scenes(n=60), rate=0.5)
+SCENES = simulate_labels(make_scenes(n=60), "b", rate=0.5)
 QUICK = {"method": "bce", "epochs": 3, "hidden": 4, "n_networks": 1}
 
 

@@ -173,13 +173,13 @@ def _a_zip_that_is_none(place: Place) -> object:
 def _a_zip_without_pictures(place: Place) -> object:
     with zipfile.ZipFile("photos.zip", "w") as packed:
         packed.writestr("read me.txt", "hello")
-    return place.comes("features photos.zip -o f.npz")
+    return place.comes("datasets convert photos.zip -o f.npz")
 
 
 @refused(AREA, r"image|picture")
 def _a_folder_without_pictures(place: Place) -> object:
     (place.folder / "photos").mkdir()
-    return place.comes("features photos -o f.npz")
+    return place.comes("datasets convert photos -o f.npz")
 
 
 @refused(AREA, r"image|item|file|column")
@@ -259,6 +259,9 @@ def _images_in_a_folder_that_is_not_there(place: Place) -> object:
 refused_commands(
     AREA,
     {
-        "features of a folder that is not there": ("features nowhere -o f.npz", r"nowhere"),
+        "features of a folder that is not there": (
+            "datasets convert nowhere/ --backbone resnet50 -o f.npz",
+            r"nowhere",
+        ),
     },
 )

@@ -7,7 +7,7 @@ from hostile.materials import text_of
 
 AREA = "options"
 FIT = "fit names.csv --labels maybe --epochs 1 -o m "
-DRAW = "generate truth.csv --relevant 'is_*' -o g.csv "
+DRAW = "datasets convert truth.csv --relevant 'is_*' -o g.csv --simulate "
 
 refused_commands(
     AREA,
@@ -71,23 +71,23 @@ refused_commands(
             r"patient",
         ),
         "the same file for both parts": (
-            "split names.csv --labels maybe --train a.csv --test a.csv",
+            "split names.csv --labels maybe -o a.parquet",
             r"a\.csv",
         ),
-        "a case that does not exist": (DRAW + "--case z", r"--case"),
-        "a rate above one to generate": (DRAW + "--rate 2", r"rate"),
-        "rates for fewer labels to generate": (DRAW + "--rate .1,.2", r"rate.*4|4.*rate"),
-        "strength for a case without it": (DRAW + "--strength 3", r"strength"),
+        "a case that does not exist": (DRAW + "z", r"--simulate"),
+        "a rate above one to generate": (DRAW + "b --rate 2", r"rate"),
+        "rates for fewer labels to generate": (DRAW + "b --rate .1,.2", r"rate.*4|4.*rate"),
+        "strength for a case without it": (DRAW + "b --strength 3", r"strength"),
         "rates of answers for candidates to generate": (
-            DRAW + "--asked-rate .5",
+            DRAW + "b --asked-rate .5",
             r"asked.rate|answers",
         ),
-        "an asked rate of nothing": (DRAW + "--case answers --asked-rate 0", r"asked.rate"),
+        "an asked rate of nothing": (DRAW + "answers --asked-rate 0", r"asked.rate"),
         "candidates of what has no truth": (
-            "generate names.csv --labels maybe -o g.csv",
+            "datasets convert names.csv --labels maybe -o g.csv --simulate b",
             r"true|relevant",
         ),
-        "a form that does not exist": (DRAW + "--form tall", r"--form"),
+        "a form that does not exist": (DRAW + "b --form tall", r"--form"),
         "a way of priors that does not exist": (
             "priors names.csv --labels maybe --method guess",
             r"bbe",
@@ -99,7 +99,6 @@ refused_commands(
         ),
         "a shard that is none": ("bench x.toml --shard 3", r"shard.*2/8"),
         "more workers than none": ("bench x.toml --workers 0", r"workers"),
-        "too few scenes": ("demo --scenes 3", r"scenes"),
         "options of a page without a page": ("predict new.csv -m m -o p.csv --maps", r"--page"),
         "questions without a file for them": (
             "predict new.csv -m m -o p.csv --questions 3",

@@ -11,20 +11,20 @@ refused_commands(
     AREA,
     {
         "a converted file over itself": (
-            "datasets convert wide.csv wide.csv --labels 'has_*' --relevant 'is_*'",
+            "datasets convert wide.csv -o wide.csv --labels 'has_*' --relevant 'is_*'",
             r"wide\.csv",
         ),
         "a converted file over itself by another path": (
-            "datasets convert wide.csv ./x/../wide.csv --labels 'has_*' --relevant 'is_*'",
+            "datasets convert wide.csv -o ./x/../wide.csv --labels 'has_*' --relevant 'is_*'",
             r"wide\.csv",
         ),
         "candidates over the truth": (
-            "generate truth.csv --relevant 'is_*' -o truth.csv",
+            "datasets convert truth.csv --simulate b --relevant 'is_*' -o truth.csv",
             r"truth\.csv",
         ),
         "priors over the data": ("priors names.csv --labels maybe -o names.csv", r"names\.csv"),
-        "training rows over the data": (
-            "split names.csv --labels maybe --train names.csv",
+        "training rows into a folder that is not there": (
+            "split names.csv --labels maybe -o no/such/",
             r"names\.csv",
         ),
         "a model over a table": (
@@ -36,15 +36,15 @@ refused_commands(
             r"folder|model|empty",
         ),
         "a converted file without an ending": (
-            "datasets convert names.csv out --labels maybe",
+            "datasets convert names.csv -o out --labels maybe",
             r"\.csv|ending",
         ),
         "a converted file of another kind": (
-            "datasets convert names.csv out.docx --labels maybe",
+            "datasets convert names.csv -o out.docx --labels maybe",
             r"\.docx|ending",
         ),
         "a file in a folder that is not there": (
-            "datasets convert names.csv no/such/out.csv --labels maybe",
+            "datasets convert names.csv -o no/such/out.csv --labels maybe",
             r"no/such|folder",
         ),
         "a name of 300 letters": (
@@ -54,7 +54,7 @@ refused_commands(
         "a report over a file": ("report runs -o names.csv", r"runs|names\.csv"),
         "priors as a picture": ("priors names.csv --labels maybe -o p.png", r"\.csv"),
         "features over the pictures' table": (
-            "features names.csv -o names.csv",
+            "datasets convert names.csv --backbone resnet50 -o names.csv",
             r"\.npz|names\.csv",
         ),
         "an annotation project over a file": (

@@ -83,8 +83,8 @@ def show(context: typer.Context, data: Data, reading: "ReadOptions", as_json: Js
 
     Example: comes datasets show photos.csv --labels 'has_*'
     """
-    from comes.errors import listed
     from comes.datasets import check_dataset
+    from comes.errors import listed
     from comes.workflows.data import as_dataset, summarise_dataset
 
     dataset = as_dataset(data, reading)
@@ -122,8 +122,8 @@ def simulation_options(
     simulate: Annotated[
         Literal["a", "b", "independent", "one", "size", "instance", "answers"] | None,
         simulate_option(
-            help="Draw labels from the true ones: candidates as in the paper (a, b), by independent "
-            "draws, with one label less, of random size, or by instance; or answers."
+            help="Draw labels from the true ones: candidates as in the paper (a, b), by "
+            "independent draws, with one label less, of random size, or by instance; or answers."
         ),
     ] = None,
     rate: Annotated[
@@ -234,7 +234,9 @@ def convert(
 
     if backbone is None and (simulation["simulate"] or not are_pictures(data, reading)):
         made = convert_dataset(data, output, reading=reading, form=form, **simulation)
-        process = {name: simulation[name] for name in ("simulate", "seed") if simulation["simulate"]}
+        process = {
+            name: simulation[name] for name in ("simulate", "seed") if simulation["simulate"]
+        }
         print_summary({"data": str(made), **process, "file": str(output)}, as_json)
         return
     network = {"weights": weights, "image_size": image_size, "device": device}
@@ -256,7 +258,7 @@ def split(
         typer.Option(
             "--output",
             "-o",
-            help="A folder, or how the names begin: NAME-train and NAME-test. Default: beside DATA.",
+            help="A folder, or NAME of NAME-train and NAME-test. Default: beside DATA.",
         ),
     ] = None,
     test_share: Annotated[float, typer.Option(help="Share of the rows to test with.")] = 0.2,

@@ -173,7 +173,9 @@ def list_columns(dataset: Dataset, reading: ReadOptions | None = None) -> list[d
     for name, (role, n_missing) in dataset.roles.items():
         is_item = reading is not None and name == reading.item
         is_guessed = role != "ignored" and not is_item and asked.get(role) is None
-        column = Column(name, "ignored", "its name says so" if is_guessed else "asked for", n_missing)
+        column = Column(
+            name, "ignored", "its name says so" if is_guessed else "asked for", n_missing
+        )
         rows.append(_describe(column, role, ROLES[role]))
     return rows
 
@@ -227,7 +229,7 @@ def list_datasets() -> list[dict[str, Any]]:
 
 
 def summarise_dataset(
-    dataset: Dataset, findings: Sequence[Finding], reading: ReadOptions | None
+    dataset: Dataset, findings: Sequence[Finding] = (), reading: ReadOptions | None = None
 ) -> dict[str, Any]:
     """Return what a data set holds for json: counts, columns, labels, and findings by name."""
     answers, X = dataset.answers, None if isinstance(dataset.X, Images) else dataset.X
