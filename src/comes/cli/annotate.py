@@ -616,14 +616,14 @@ def report(
         _print_report(summary, described)
 
 
-COLUMNS = ("class", "cards", "answered", "skipped", "excluded", "confirmed", "kappa")
-PRIORS = ("prior_at_most", "class_prior", "prior_lower", "prior_upper")
+COLUMNS = ("class", "cards", "answered", "excluded", "confirmed", "kappa")
+PRIORS = ("class_prior", "prior_lower", "prior_upper")
 
 
 def _print_report(summary: "Summary", described: dict[str, Any]) -> None:
     """Print a row per class, and what to ask next."""
     rows = described["classes"]
-    shown = [name for name in (*COLUMNS, *PRIORS) if name in rows[0]]
+    shown = [*COLUMNS, *(PRIORS if PRIORS[0] in rows[0] else ("prior_at_most",))]
     print_rounded([{name: row[name] for name in shown} for row in rows], ".2f")
     print(
         f"{summary.n_done} of {summary.n_cards} cards are done; asking about every class of every "

@@ -234,10 +234,10 @@ def convert(
 
     if backbone is None and (simulation["simulate"] or not are_pictures(data, reading)):
         made = convert_dataset(data, output, reading=reading, form=form, **simulation)
-        process = {
-            name: simulation[name] for name in ("simulate", "seed") if simulation["simulate"]
-        }
-        print_summary({"data": str(made), **process, "file": str(output)}, as_json)
+        done = {"data": str(made), "file": str(output)}
+        if simulation["simulate"]:
+            done |= {"simulated": simulation["simulate"], "seed": simulation["seed"]}
+        print_summary(done, as_json)
         return
     network = {"weights": weights, "image_size": image_size, "device": device}
     try:
