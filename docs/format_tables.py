@@ -106,7 +106,11 @@ def files_table() -> Table:
             list_code(TABLE_ENDINGS),
             f"`label`, `class_prior`, `lower`, `upper`, `{KNOWN_PRIOR}` for what you know",
         ),
-        ("comes datasets convert PICTURES -o FILE", list_code(FEATURE_ENDINGS), "`X` and `items`; .npy `X` alone"),
+        (
+            "comes datasets convert PICTURES -o FILE",
+            list_code(FEATURE_ENDINGS),
+            "`X` and `items`; .npy `X` alone",
+        ),
         ("comes export -o FILE", "`.onnx`", "scaling, network and head"),
         ("comes bench -o RUNS", f"`RUNS/KEY/{result_files.RESULT_FILE}`", "a result (below)"),
         ("", f"`RUNS/KEY/{result_files.ERROR_FILE}`", "the traceback of a task that failed"),

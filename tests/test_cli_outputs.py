@@ -15,13 +15,12 @@ from command_line import Run, command_runner
 run = pytest.fixture(command_runner)
 
 COMMANDS = {
-    "convert": ("datasets", "convert", "d.csv", "OUT"),
-    "generate": ("generate", "d.csv", "-o", "OUT"),
-    "generate answers": ("generate", "d.csv", "--case", "answers", "-o", "OUT"),
+    "convert": ("datasets", "convert", "d.csv", "-o", "OUT"),
+    "simulate": ("datasets", "convert", "d.csv", "--simulate", "b", "-o", "OUT"),
     "priors": ("priors", "d.csv", "-o", "OUT"),
     "predict": ("predict", "d.csv", "-m", "model", "-o", "OUT"),
     "ask next": ("predict", "d.csv", "-m", "model", "-o", "p.csv", "--ask-next", "OUT"),
-    "features": ("features", "d.parquet", "--images", ".", "-o", "OUT"),
+    "features": ("datasets", "convert", "d.parquet", "--images", ".", "-o", "OUT"),
 }
 
 
@@ -77,9 +76,9 @@ def test_two_outputs_of_a_command_are_two_files(run: Run, folder: Path) -> None:
 def test_a_name_of_300_characters_is_one_sentence(run: Run, folder: Path) -> None:
     for *command, ending in (
         ("predict", "d.csv", "-m", "model", "-o", ".csv"),
-        ("datasets", "convert", "d.csv", ".csv"),
+        ("datasets", "convert", "d.csv", "-o", ".csv"),
         ("fit", "d.csv", "--epochs", "1", "-o", ".csv"),
-        ("generate", "d.csv", "-o", ".csv"),
+        ("split", "d.csv", "-o", ".csv"),
         ("export", "model", ".onnx"),
     ):
         error = run(*command, "x" * 300 + ending, code=1).stderr

@@ -616,15 +616,18 @@ def report(
         _print_report(summary, described)
 
 
-COLUMNS = ("class", "cards", "answered", "excluded", "confirmed", "kappa")
-PRIORS = ("class_prior", "prior_lower", "prior_upper")
+COLUMNS = ("class", "cards", "answered", "excluded", "confirmed", "kappa", "prior_at_most")
 
 
 def _print_report(summary: "Summary", described: dict[str, Any]) -> None:
     """Print a row per class, and what to ask next."""
-    rows = described["classes"]
-    shown = [*COLUMNS, *(PRIORS if PRIORS[0] in rows[0] else ("prior_at_most",))]
-    print_rounded([{name: row[name] for name in shown} for row in rows], ".2f")
+    rows = [{name: row[name] for name in COLUMNS} for row in described["classes"]]
+    for shown, row in zip(rows, described["classes"], strict=True):
+        if "class_prior" in row:
+            shown["class prior"] = _show_interval(
+                row["class_prior"], row["prior_lower"], row["prior_upper"]
+            )
+    print_rounded(rows, ".2f")
     print(
         f"{summary.n_done} of {summary.n_cards} cards are done; asking about every class of every "
         f"item would take {summary.n_saved} more questions."
@@ -633,10 +636,10 @@ def _print_report(summary: "Summary", described: dict[str, Any]) -> None:
         print("Estimated share of all items with each answer, with 95 % intervals:")
         print_rows(
             [
-                {
-                    "class": row["class"],
-                    "yes": _show_share(row, "yes"),
-                    "no": _show_share(row, "no"),
+                {"class": row["class"]}
+                | {
+                    word: _show_interval(row[word], row[f"{word}_lower"], row[f"{word}_upper"])
+                    for word in ("yes", "no")
                 }
                 for row in described["shares"]
             ]
@@ -651,6 +654,5 @@ def _print_report(summary: "Summary", described: dict[str, Any]) -> None:
         print_prose(f"Too few exclusions for stable training: {', '.join(lacking)}.")
 
 
-def _show_share(row: dict[str, Any], word: str) -> str:
-    share, lower, upper = row[word], row[f"{word}_lower"], row[f"{word}_upper"]
-    return "–" if share != share else f"{share:.3f} ({lower:.3f} to {upper:.3f})"
+def _show_interval(value: float, lower: float, upper: float) -> str:
+    return "–" if value != value else f"{value:.2f} ({lower:.2f} to {upper:.2f})"
