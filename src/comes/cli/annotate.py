@@ -470,8 +470,8 @@ def add(
     if active is not None:
         from comes.workflows.annotate import draw_round
 
-        options = {"model": active, "features": features, "seed": seed}
-        added = draw_round(project, int(cards or 200), **options)
+        count = int(cards or 200)
+        added = draw_round(project, count, model=active, features=features, seed=seed)
     elif items is not None:
         source = annotate.ItemSource(items, images, text_column)
         added = annotate.add_items(project, source, rate=rate, seed=seed)
@@ -519,9 +519,10 @@ def learn(
     def tell_wait(missing: int) -> None:
         print(f"waiting for {missing} more answers; Ctrl-C ends it", file=sys.stderr, flush=True)
 
-    options = {"features": features, "seed": seed}
-    project = open_project(folder)
-    for drawn in learn_in_rounds(project, every, rounds=rounds, on_wait=tell_wait, **options):
+    drawn_rounds = learn_in_rounds(
+        open_project(folder), every, rounds=rounds, on_wait=tell_wait, seed=seed, features=features
+    )
+    for drawn in drawn_rounds:
         told = (
             "round {round}: learned from {learned_from} answers in {seconds:.0f} s, drew "
             "{cards_added} cards of {bits_per_answer:.2f} bits"

@@ -239,9 +239,16 @@ def convert(
             done |= {"simulated": simulation["simulate"], "seed": simulation["seed"]}
         print_summary(done, as_json)
         return
-    network = {"weights": weights, "image_size": image_size, "device": device}
     try:
-        done = convert_pictures(data, output, reading, backbone=backbone or "resnet50", **network)
+        done = convert_pictures(
+            data,
+            output,
+            reading,
+            backbone=backbone or "resnet50",
+            weights=weights,
+            image_size=image_size,
+            device=device,
+        )
     except KeyboardInterrupt:
         raise ComesError(
             "interrupted. What was computed is kept: the same command goes on from there."
@@ -279,8 +286,9 @@ def split(
     """
     from comes.workflows.split import split_data
 
-    options = {"test_share": test_share, "groups": groups, "seed": seed, "reading": reading}
-    found = split_data(data, output, **options)
+    found = split_data(
+        data, output, test_share=test_share, groups=groups, seed=seed, reading=reading
+    )
     if as_json:
         print_json(found)
         return

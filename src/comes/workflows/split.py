@@ -1,5 +1,6 @@
 """Split a file into rows to train on and rows to test with."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -177,7 +178,7 @@ def _name_targets(file: RowFile, data: str | Path, output: str | Path | None) ->
     start = source.with_name(source.name if file.path is None else source.name[: -len(file.ending)])
     if output is not None:
         named = expanded(output)
-        into_folder = named.is_dir() or str(output).endswith("/")
+        into_folder = os.path.isdir(named) or str(output).endswith("/")
         start = named / start.name if into_folder else named
         if start.name.lower().endswith(file.ending):
             start = start.with_name(start.name[: -len(file.ending)])
@@ -188,7 +189,7 @@ def _name_targets(file: RowFile, data: str | Path, output: str | Path | None) ->
             )
     targets = [start.with_name(f"{start.name}-{side}{file.ending}") for side in SIDES]
     for target in targets:
-        if output is None and target.exists():
+        if output is None and os.path.exists(target):
             raise ComesError(
                 f"{target} exists already. Say where the two files go (-o), which replaces files "
                 "that exist; or remove this one."
