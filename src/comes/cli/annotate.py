@@ -59,12 +59,9 @@ app = typer.Typer(
 @app.command()
 def init(
     folder: Folder,
-    items: Annotated[
-        str,
-        typer.Option(help="Folder or .zip of images, a table of texts, an address, or hf:NAME."),
-    ],
+    items: Annotated[str, typer.Option(help="Folder or .zip of images, table, address, hf:NAME.")],
     classes: Annotated[
-        str, typer.Option(help="A class per line, or a table: class, description, question.")
+        str, typer.Option(help="A class per line, or class, description, question.")
     ],
     images: Images = None,
     text_column: TextColumn = None,
@@ -72,14 +69,9 @@ def init(
         bool,
         typer.Option("--skip-broken", help="Leave out images that cannot be read.", hidden=True),
     ] = False,
-    database: Annotated[
-        str | None, typer.Option(help="postgresql://USER@HOST/NAME, for a team; else a file.")
-    ] = None,
+    database: Annotated[str | None, typer.Option(help="postgresql://..., for a team.")] = None,
     rate: Annotated[float, draw_option(help="Share of the items asked about each class.")] = 0.1,
-    overlap: Annotated[
-        float,
-        draw_option(help="Share of the cards (with --by item: items) that others get as well."),
-    ] = 0.0,
+    overlap: Annotated[float, draw_option(help="Share of the cards that others get, too.")] = 0.0,
     opinions: Annotated[
         int, draw_option(min=2, help="People who answer a card of the overlap.", hidden=True)
     ] = 2,
@@ -158,26 +150,18 @@ ROLE_TITLES = {"annotator": "annotators", "lead": "the lead", "script": "scripts
 @app.command()
 def serve(
     folder: Folder,
-    host: Annotated[
-        str, typer.Option(help="Address to serve on; any address but loopback needs a token.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
-    address: Annotated[
-        str | None, typer.Option(help="What people open, if not this machine, as behind a proxy.")
-    ] = None,
+    host: Annotated[str, typer.Option(help="All but loopback need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    address: Annotated[str | None, typer.Option(help="What people open, behind a proxy.")] = None,
     token: Annotated[
-        bool, typer.Option("--token", help="Ask for a token on loopback too, as behind a proxy.")
+        bool, typer.Option("--token", help="Ask for a token on loopback, too.")
     ] = False,
-    new_token: Annotated[
-        bool, typer.Option("--new-token", help="Revoke all links, and make new ones.")
-    ] = False,
+    new_token: Annotated[bool, typer.Option("--new-token", help="Replace all links.")] = False,
     certificate: Annotated[
         str | None,
         typer.Option(help="Certificate (.pem) with its chain, for https; with --key.", hidden=True),
     ] = None,
-    key: Annotated[
-        str | None, typer.Option(help="Key (.pem) of the certificate.", hidden=True)
-    ] = None,
+    key: Annotated[str | None, typer.Option(help="Key (.pem) of it.", hidden=True)] = None,
     proxy: Annotated[
         list[str] | None,
         typer.Option(help="Proxy whose X-Forwarded headers are trusted.", hidden=True),
@@ -242,9 +226,7 @@ def link(
         Literal["annotator", "lead", "script"],
         typer.Option(help="What it opens: the cards; the lead's pages too; or /api/v1."),
     ] = "annotator",
-    address: Annotated[
-        str | None, typer.Option(help="Where the project is served; by default, where it was last.")
-    ] = None,
+    address: Annotated[str | None, typer.Option(help="Where it is served, if not as last.")] = None,
     as_json: Json = False,
 ) -> None:
     """Make another link that lets somebody in; those made before stay valid.
@@ -266,9 +248,7 @@ def link(
 @app.command()
 def links(
     folder: Folder,
-    revoke: Annotated[
-        str | None, typer.Option(help="Revoke the link of this number, or of this name.")
-    ] = None,
+    revoke: Annotated[str | None, typer.Option(help="Revoke this link: a number or name.")] = None,
     as_json: Json = False,
 ) -> None:
     """List who can open the page, and revoke links.
@@ -311,12 +291,8 @@ def _print_list(rows: list[dict[str, Any]], as_json: bool, nothing: str) -> None
 @app.command()
 def people(
     folder: Folder,
-    leave_out: Annotated[
-        str | None, typer.Option(help="Let the answers of this person count for nothing.")
-    ] = None,
-    take_in: Annotated[
-        str | None, typer.Option(help="Let the answers of this person count again.")
-    ] = None,
+    leave_out: Annotated[str | None, typer.Option(help="Ignore this person's answers.")] = None,
+    take_in: Annotated[str | None, typer.Option(help="Let this person's answers count.")] = None,
     as_json: Json = False,
 ) -> None:
     """List who answered and how: pace, habits, agreement with others, control cards.
@@ -358,9 +334,7 @@ def people(
 def control(
     folder: Folder,
     known: Annotated[Path, typer.Argument(help="A table of item, label and answer (no, yes).")],
-    share: Annotated[
-        float, typer.Option(help="Share of the cards of each person that are control cards.")
-    ] = 0.05,
+    share: Annotated[float, typer.Option(help="Share of each person's cards.")] = 0.05,
     as_json: Json = False,
 ) -> None:
     """Mix cards with known answers in, to see how well each person answers.
@@ -415,29 +389,17 @@ def freeze(
 @app.command()
 def add(
     folder: Folder,
-    items: Annotated[
-        str | None, typer.Option(help="More items: a folder or .zip of images, or a table.")
-    ] = None,
-    new_classes: Annotated[
-        str | None, typer.Option(help="Instead: more classes, a name per line or a table.")
-    ] = None,
-    classes: Annotated[
-        list[str] | None, typer.Option(help="Instead: classes to ask more about.")
-    ] = None,
-    skipped: Annotated[
-        bool, typer.Option("--skipped", help="Instead: ask again what people skipped.")
-    ] = False,
+    items: Annotated[str | None, typer.Option(help="More items: folder, .zip or table.")] = None,
+    new_classes: Annotated[str | None, typer.Option(help="More classes: names or a table.")] = None,
+    classes: Annotated[list[str] | None, typer.Option(help="Classes to ask more about.")] = None,
+    skipped: Annotated[bool, typer.Option("--skipped", help="Ask again what was skipped.")] = False,
     cards: Annotated[
         str | None,
         typer.Option(help="Instead: a table of item and label; for --active a number, or 200."),
     ] = None,
-    active: Annotated[
-        str | None, model_option(help="Instead: what a model draws: its folder, or auto.")
-    ] = None,
+    active: Annotated[str | None, model_option(help="auto, or a model's folder.")] = None,
     features: Features = None,
-    rate: Annotated[
-        float | None, typer.Option(help="Share of the items; by default the project's, or 0.1.")
-    ] = None,
+    rate: Annotated[float | None, typer.Option(help="Share of items; else the project's.")] = None,
     images: Images = None,
     text_column: TextColumn = None,
     seed: Seed = 0,
@@ -495,12 +457,8 @@ def add(
 @app.command()
 def learn(
     folder: Folder,
-    every: Annotated[
-        int, typer.Option(min=1, help="New answers before each round, and questions in it.")
-    ] = 200,
-    rounds: Annotated[
-        int | None, typer.Option(min=1, help="How many rounds; by default until Ctrl-C.")
-    ] = None,
+    every: Annotated[int, typer.Option(min=1, help="New answers before a round; its cards.")] = 200,
+    rounds: Annotated[int | None, typer.Option(min=1, help="How many; else until Ctrl-C.")] = None,
     features: Features = None,
     seed: Seed = 0,
     help_all: HelpAll = False,
@@ -573,11 +531,9 @@ def import_(
 def export(
     folder: Folder,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="A .parquet, .csv, .npz or .jsonl file.")
+        Path, typer.Option("--output", "-o", help="A .parquet, .csv, .npz or .jsonl.")
     ],
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Every answer with person, time, seconds and comment.")
-    ] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Every answer, with person and time.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write the answers, for comes fit; or all of them as they were given.
@@ -596,11 +552,9 @@ def export(
 def report(
     folder: Folder,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also write a page (.html).")
+        Path | None, typer.Option("--output", "-o", help="Also write a .html.")
     ] = None,
-    features: Annotated[
-        str | None, typer.Option(help="Features of the items, to estimate class priors.")
-    ] = None,
+    features: Annotated[str | None, typer.Option(help="Of the items: estimates priors.")] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:

@@ -52,7 +52,18 @@ def check_installation() -> dict[str, Any]:
             if needed.marker is None or needed.marker.evaluate({"extra": ""}):
                 versions[needed.name] = find_version(needed.name)
                 problems += check_package(needed)
-        extras = [describe_extra(name, requirements) for name in EXTRAS]
+        for name, gives in EXTRAS.items():
+            missing = [
+                without_marker(needed)
+                for needed in requirements
+                if needed.marker is not None
+                and "extra" in str(needed.marker)
+                and needed.marker.evaluate({"extra": name})
+                and not is_met(needed)
+            ]
+            command = f"pip install 'comes[{name}]'"
+            extra = {"name": name, "gives": gives, "missing": missing, "command": command}
+            extras.append(extra | {"installed": not missing})
     folders, misplaced = describe_folders()
     datasets = None
     if not problems and not misplaced:
@@ -78,6 +89,11 @@ def find_version(name: str) -> str | None:
         return None
 
 
+def without_marker(requirement: Requirement) -> str:
+    """Return a requirement as pip takes it."""
+    return str(requirement).partition(";")[0].strip()
+
+
 def is_met(requirement: Requirement) -> bool:
     """Return whether an installed package is in the range that is asked for."""
     installed = find_version(requirement.name)
@@ -87,7 +103,7 @@ def is_met(requirement: Requirement) -> bool:
 def check_package(requirement: Requirement) -> list[Problem]:
     """Return what is wrong with a package that comes needs: missing, too old, or broken."""
     name, installed = requirement.name, find_version(requirement.name)
-    wanted = str(requirement).partition(";")[0].strip()
+    wanted = without_marker(requirement)
     if not is_met(requirement):
         state = "is not installed" if installed is None else f"is {installed}"
         what = f"{name} {state}; comes needs {wanted}."
@@ -98,24 +114,6 @@ def check_package(requirement: Requirement) -> list[Problem]:
         what = f"{name} {installed} cannot be imported: {first_line(error)}."
         return [{"what": what, "cure": f"pip install --force-reinstall '{wanted}'"}]
     return []
-
-
-def describe_extra(name: str, requirements: list[Requirement]) -> dict[str, Any]:
-    """Return what an extra gives, and which of its packages are missing or too old."""
-    missing = [
-        str(needed).partition(";")[0].strip()
-        for needed in requirements
-        if "extra" in str(needed.marker)
-        and needed.marker.evaluate({"extra": name})  # type: ignore[union-attr]
-        and not is_met(needed)
-    ]
-    return {
-        "name": name,
-        "gives": EXTRAS[name],
-        "missing": missing,
-        "installed": not missing,
-        "command": f"pip install 'comes[{name}]'",
-    }
 
 
 def describe_devices() -> tuple[dict[str, Any], list[Problem]]:
@@ -193,7 +191,5 @@ def describe_folder(name: str, path: Path) -> dict[str, Any]:
 
 def show_path(path: Path) -> str:
     """Return a path without the name of the user."""
-    try:
-        return str("~" / path.relative_to(Path.home()))
-    except (ValueError, RuntimeError):
-        return str(path)
+    home = os.path.expanduser("~")
+    return str("~" / path.relative_to(home)) if path.is_relative_to(home) else str(path)
