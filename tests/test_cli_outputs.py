@@ -79,7 +79,7 @@ def test_a_name_of_300_characters_is_one_sentence(run: Run, folder: Path) -> Non
         ("datasets", "convert", "d.csv", "-o", ".csv"),
         ("fit", "d.csv", "--epochs", "1", "-o", ".csv"),
         ("split", "d.csv", "-o", ".csv"),
-        ("export", "model", ".onnx"),
+        ("export", "model", "-o", ".onnx"),
     ):
         error = run(*command, "x" * 300 + ending, code=1).stderr
         assert "cannot be written: File name too long. Choose a shorter name." in error, command
