@@ -70,9 +70,9 @@ refused_commands(
             "split names.csv --labels maybe --groups patient",
             r"patient",
         ),
-        "the same file for both parts": (
+        "parts of another format": (
             "split names.csv --labels maybe -o a.parquet",
-            r"a\.csv",
+            r"must end in \.csv",
         ),
         "a case that does not exist": (DRAW + "z", r"--simulate"),
         "a rate above one to generate": (DRAW + "b --rate 2", r"rate"),

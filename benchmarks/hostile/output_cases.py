@@ -23,9 +23,9 @@ refused_commands(
             r"truth\.csv",
         ),
         "priors over the data": ("priors names.csv --labels maybe -o names.csv", r"names\.csv"),
-        "training rows into a folder that is not there": (
+        "parts into a folder that is not there": (
             "split names.csv --labels maybe -o no/such/",
-            r"names\.csv",
+            r"no/such|folder",
         ),
         "a model over a table": (
             "fit names.csv --labels maybe --epochs 1 -o names.csv",
