@@ -426,7 +426,7 @@ def test_generated_candidates_replace_what_was_answered_before() -> None:
 
 
 def test_answers_are_drawn_from_the_truth_and_survive_a_file(tmp_path: Path) -> None:
-    rates = {"asked_rate": 0.5, "yes_rate": 0.6}
+    rates: dict[str, Any] = {"asked_rate": 0.5, "yes_rate": 0.6}
     made = convert_dataset(DATA, tmp_path / "made.npz", simulate="answers", seed=3, **rates)
     expected = simulate_answers(DATA.known_relevant(), asked_rate=0.5, yes_rate=0.6, seed=3)
     assert made.answers is not None
