@@ -35,7 +35,7 @@ from measuring import write
 from comes import load_model
 from comes.cli import main as main_of_comes
 from comes.datasets import make_scenes, open_dataset
-from comes.workflows.data import generate_candidates
+from comes.workflows.data import convert_dataset
 from comes.workflows.fit import fit_model
 
 KINDS = ("kill", "term", "disk")
@@ -52,7 +52,7 @@ methods = [{ method = "bce" }, { method = "comes-hl" }]
 COMMANDS = {
     "fit": f"fit in/data.csv --method bce --epochs {EPOCHS} -o out/model",
     "predict": "predict in/data.csv --model in/model -o out/predicted.csv",
-    "convert": "datasets convert in/data.csv out/made.parquet",
+    "convert": "datasets convert in/data.csv -o out/made.parquet",
     "bench": "bench in/small.toml -o out/runs --workers 2",
 }
 OUTPUTS = {"fit": "model", "predict": "predicted.csv", "convert": "made.parquet", "bench": "runs"}
@@ -87,7 +87,7 @@ def make_inputs(home: Path) -> Path:
     """Write the data, the model and the config that commands read."""
     folder = home / "inputs"
     folder.mkdir()
-    scenes = generate_candidates(make_scenes(n=300), folder / "data.csv", rate=0.5)
+    scenes = convert_dataset(make_scenes(n=300), folder / "data.csv", simulate="b", rate=0.5)
     settings = {"method": "bce", "epochs": 2, "class_prior": [0.2] * 10}
     fit_model(scenes, settings, output=folder / "model")
     (folder / "small.toml").write_text(BENCH)
@@ -217,7 +217,7 @@ def put_old(command: str, place: Path) -> None:
     elif command == "predict":
         pd.DataFrame({"predicted": ["old"]}).to_csv(output, index=False)
     elif command == "convert":
-        generate_candidates(make_scenes(n=60), output, rate=0.5)
+        convert_dataset(make_scenes(n=60), output, simulate="b", rate=0.5)
 
 
 def try_once(command: str, kind: str, moment: float | None, place: Path, old: bool) -> Outcome:

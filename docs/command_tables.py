@@ -31,6 +31,7 @@ def option_rows(command: Any) -> list[list[str]]:
     context = command.make_context(command.name, [], resilient_parsing=True)
     options = [p for p in command.params if p.param_type_name == "option" and p.name != "help_all"]
     reads_data = {option.name for option in options} >= READING
+    options = [p for p in options if not p.hidden and p.name != "help_all"]
     rows = [
         [f"`{_names_text(option, context)}`", _meaning_text(option)]
         for option in options

@@ -3,8 +3,8 @@
     python docs/take_pictures.py             # writes docs/images/annotate-*.png
     python docs/take_pictures.py --report    # writes docs/images/report.png
 
-The scenes are those of ``comes annotate demo``; robots give the answers that the lead sees. The
-report is that of the first page: the table of ``comes demo --table``, and a model of it.
+The scenes are those of the browser tests; robots give the answers that the lead sees. The report
+is that of the first page: the table of ``comes demo --table``, and a model of it.
 """
 
 import shutil
@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from annotation_browser import THINGS, draw_scenes
 from comes.annotate import Asking, Project, create_project, run_robots, serve_in_thread
-from comes.demo import make_drawn_project
 
 IMAGES = Path(__file__).parent / "images"
 LARGEST = 150_000  # bytes
@@ -85,20 +86,18 @@ def take_report(browser: Any, home: Path) -> None:
 
 def make_project(home: Path, n_scenes: int, by: Any) -> tuple[Project, Say]:
     """Return a project of drawn scenes with guidelines, and what a good annotator says."""
-    home.mkdir(exist_ok=True)
-    drawn, truth = make_drawn_project(home, n_scenes, progress=False)
-    drawn.engine.dispose()
+    shown = draw_scenes(home / "pictures", n_scenes)
+    (home / "classes.txt").write_text("\n".join(THINGS[:4]) + "\n")
     guide = home / "guidelines"
     guide.mkdir()
     (guide / "boat.md").write_text(GUIDE)
-    relevant, items = truth.known_relevant(), list(truth.items or ())
-    boats = np.flatnonzero(relevant[:, truth.label_names.index("boat")])[:2]
-    for k, row in enumerate(boats, 1):
-        shutil.copy(home / "pictures" / items[row], guide / f"boat-{k}.jpg")
+    boats = [name for name, things in shown.items() if "boat" in things][:2]
+    for k, name in enumerate(boats, 1):
+        shutil.copy(home / "pictures" / name, guide / f"boat-{k}.png")
     project = create_project(
         home / "photos",
         home / "pictures",
-        home / "classes.csv",
+        home / "classes.txt",
         rate=0.6,
         overlap=0.2 if n_scenes > 100 else 0,
         by=by,
@@ -109,7 +108,7 @@ def make_project(home: Path, n_scenes: int, by: Any) -> tuple[Project, Say]:
     def say(item: str, label: str) -> str:
         if rng.random() < 0.08:
             return "maybe"
-        return "yes" if relevant[items.index(item), truth.label_names.index(label)] else "no"
+        return "yes" if label in shown[item] else "no"
 
     return project, say
 

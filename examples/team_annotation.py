@@ -15,12 +15,29 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
-from comes.annotate import run_robots, serve_in_thread, set_controls, set_left_out, summarise
-from comes.demo import make_project
+from comes.annotate import (
+    create_project,
+    run_robots,
+    serve_in_thread,
+    set_controls,
+    set_left_out,
+    summarise,
+)
+from comes.datasets import make_scenes
 
 folder = Path(tempfile.mkdtemp(prefix="comes-"))
-project, truth = make_project(folder, n_scenes=2000, overlap=0.2, side=32)
+truth = make_scenes("train", n=2000)
+items = [f"scene-{number:05}.png" for number in range(2000)]
+(folder / "pictures").mkdir()
+for name, pixels in zip(items, truth.X, strict=True):
+    picture = (255 * pixels).astype(np.uint8).reshape(16, 16)
+    Image.fromarray(picture).save(folder / "pictures" / name)
+(folder / "classes.txt").write_text("\n".join(truth.label_names))
+project = create_project(
+    folder / "digits", folder / "pictures", folder / "classes.txt", rate=0.1, overlap=0.2
+)
 print(f"{len(project.item_names)} pictures, {project.count_cards()} cards")
 
 # %%
@@ -33,7 +50,7 @@ print(f"{len(project.item_names)} pictures, {project.count_cards()} cards")
 import pandas as pd
 
 column = {label: number for number, label in enumerate(truth.label_names)}
-row = {item: number for number, item in enumerate(truth.items)}
+row = {item: number for number, item in enumerate(items)}
 
 
 def somebody(seed):
@@ -50,7 +67,7 @@ def somebody(seed):
 rows, labels = np.nonzero(truth.relevant[:30])
 known = pd.DataFrame(
     {
-        "item": [truth.items[number] for number in rows],
+        "item": [items[number] for number in rows],
         "label": [truth.label_names[number] for number in labels],
         "answer": "yes",
     }
@@ -105,7 +122,6 @@ save_plot(axes, folder / "what-the-team-said.svg")
 # as two answers. Pictures are trained on with `comes fit project -o model`; here the pixels of the
 # scenes are at hand as a matrix, which takes no network.
 from comes import CandidateClassifier
-from comes.datasets import make_scenes
 
 test = make_scenes("test", n=1000)
 model = CandidateClassifier(n_networks=1, random_state=0).fit(truth.X, answers)

@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from comes.annotate import Asking, Project, create_project
 from comes.annotate.schema import answers, cards, classes, items
+from comes.datasets import Dataset, make_scenes
 
 DESKTOP, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 ON_PHONE: dict[str, Any] = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
@@ -53,6 +54,22 @@ def scene_project(
         asking=Asking(**asking),
     )  # fmt: skip
     return project, found
+
+
+def digit_project(home: Path, n: int, overlap: float = 0.0) -> tuple[Project, Dataset]:
+    """Return a project of digit scenes, a tenth of whose pairs is asked about, and the truth."""
+    scenes = make_scenes("train", n)
+    names = [f"scene-{number:05}.png" for number in range(n)]
+    pictures = home / "pictures"
+    pictures.mkdir()
+    for name, pixels in zip(names, scenes.X, strict=True):
+        image = Image.fromarray((255 - 255 * pixels).astype(np.uint8).reshape(16, 16))
+        image.resize((320, 320)).save(pictures / name)
+    rows = "".join(f"{digit},a handwritten {digit}\n" for digit in scenes.label_names)
+    (home / "classes.csv").write_text(f"class,description\n{rows}")
+    project = create_project(home / "digits", pictures, home / "classes.csv", overlap=overlap)
+    relevant = scenes.known_relevant()
+    return project, Dataset(scenes.X, scenes.label_names, relevant=relevant, items=names)
 
 
 def open_page(

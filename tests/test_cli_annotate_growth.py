@@ -99,7 +99,7 @@ def test_active_draws_and_what_the_report_makes_of_them(
 
 
 def test_learning_prints_a_line_for_each_round(run: Run, projects: Projects) -> None:
-    told = run("annotate", "learn", "news", "--every", "10", "--rounds", "1", "--floor", "0.5")
+    told = run("annotate", "learn", "news", "--every", "10", "--rounds", "1")
     assert told.stdout.startswith("round 1: learned from 40 answers in ")
     assert "drew 10 cards of" in told.stdout
     project = projects.keep(open_project("news"))

@@ -214,32 +214,34 @@ def test_datasets_describes_and_checks_a_file(run: Run) -> None:
 
 @pytest.mark.filterwarnings("default::comes.errors.ComesWarning")
 def test_datasets_convert_there_and_back(run: Run, folder: Path) -> None:
-    run("datasets", "convert", "scenes.npz", "copy.csv")
-    run("datasets", "convert", "copy.csv", "back.npz")
+    run("datasets", "convert", "scenes.npz", "-o", "copy.csv")
+    run("datasets", "convert", "copy.csv", "-o", "back.npz")
     with np.load(folder / "scenes.npz") as first, np.load(folder / "back.npz") as back:
         for name in ("candidates", "relevant", "label_names"):
             np.testing.assert_array_equal(first[name], back[name])
         np.testing.assert_allclose(first["X"], back["X"], rtol=1e-6)
-    result = run("datasets", "convert", "scenes.npz", "long.csv", "--form", "long", "--json")
+    result = run("datasets", "convert", "scenes.npz", "-o", "long.csv", "--form", "long", "--json")
     assert json.loads(result.stdout)["file"] == "long.csv"
     assert "Warning: long.csv cannot hold features and relevant" in result.stderr
-    assert "should end in" in run("datasets", "convert", "scenes.npz", "x.doc", code=1).stderr
+    assert "should end in" in run("datasets", "convert", "scenes.npz", "-o", "x.doc", code=1).stderr
+
+
+SIMULATE = ("datasets", "convert", "scenes.npz", "-o", "made.npz", "--simulate")
 
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
-def test_generate_makes_candidates_that_fit_can_use(run: Run, folder: Path) -> None:
-    options = ("--case", "b", "--rate", "0.5", "--seed", "3")
-    result = run("generate", "scenes.npz", *options, "-o", "made.npz", "--json")
-    assert json.loads(result.stdout)["case"] == "b"
+def test_simulated_candidates_are_those_of_the_process(run: Run, folder: Path) -> None:
+    result = run(*SIMULATE, "b", "--rate", "0.5", "--seed", "3", "--json")
+    assert json.loads(result.stdout)["simulated"] == "b"
     with np.load(folder / "made.npz") as made:
         np.testing.assert_array_equal(made["candidates"], case_b(RELEVANT, 0.5, seed=3))
         np.testing.assert_array_equal(made["relevant"], RELEVANT)
     run("fit", "made.npz", *QUICK, "-o", "model")
 
 
-def test_generate_knows_every_process(run: Run, folder: Path) -> None:
+def test_every_process_can_be_simulated(run: Run, folder: Path) -> None:
     for case in ("a", "independent", "one", "size", "instance"):
-        run("generate", "scenes.npz", "--case", case, "-o", "made.npz")
+        run(*SIMULATE, case)
         with np.load(folder / "made.npz") as made:
             excluded = ~made["candidates"]
         assert not (excluded & RELEVANT).any(), case
@@ -250,11 +252,10 @@ def test_generate_knows_every_process(run: Run, folder: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
-def test_generate_draws_answers_that_fit_can_use(run: Run, folder: Path) -> None:
+def test_simulated_answers_are_those_of_the_process(run: Run, folder: Path) -> None:
     rates = ("--asked-rate", "0.5", "--no-rate", "0.9", "--yes-rate", "0.7")
     how = ("--mistake-rate", "0.05", "--doubt-strength", "2", "--asked-strength", "1")
-    made = ("--case", "answers", *rates, *how, "--seed", "3", "-o", "made.npz", "--json")
-    printed = json.loads(run("generate", "scenes.npz", *made).stdout)
+    printed = json.loads(run(*SIMULATE, "answers", *rates, *how, "--seed", "3", "--json").stdout)
     expected = simulate_answers(
         RELEVANT,
         X,
@@ -266,29 +267,33 @@ def test_generate_draws_answers_that_fit_can_use(run: Run, folder: Path) -> None
         asked_strength=1,
         seed=3,
     )
-    assert printed["case"] == "answers" and f"{expected.confirmed.sum()} yes" in printed["data"]
+    assert printed["simulated"] == "answers"
+    assert f"{expected.confirmed.sum()} yes" in printed["data"]
     answers = open_dataset(folder / "made.npz").answers
     assert answers is not None
     np.testing.assert_array_equal(answers.codes, expected.codes)
     run("fit", "made.npz", *QUICK, "-o", "model")
 
 
-def test_generate_refuses_what_makes_no_sense(run: Run) -> None:
+def test_a_simulation_that_makes_no_sense_is_refused(run: Run) -> None:
     for options, message in (
-        (("--case", "one", "--rate", "0.5"), "case one has no rate"),
-        (("--rate", "half"), "--rate should be a number"),
-        (("--rate", ","), "--rate should be a number"),
-        (("--rate", "0.1,0.2"), "one for each of the 10 labels"),
-        (("--strength", "5"), "case b has no strength"),
-        (("--case", "instance", "--strength", "nan"), "strength must be a finite number"),
-        (("--case", "answers", "--rate", "0.1"), "case answers has no rate; got 0.1"),
-        (("--case", "answers", "--strength", "1"), "case answers has no strength"),
-        (("--case", "b", "--yes-rate", "0"), "case b has no yes-rate; got 0.0. Leave it out"),
-        (("--case", "answers", "--no-rate", "2"), "no_rate must be one number in [0, 1]"),
+        (("one", "--rate", "0.5"), "case one has no rate"),
+        (("b", "--rate", "half"), "--rate should be a number"),
+        (("b", "--rate", ","), "--rate should be a number"),
+        (("b", "--rate", "0.1,0.2"), "one for each of the 10 labels"),
+        (("b", "--strength", "5"), "case b has no strength"),
+        (("instance", "--strength", "nan"), "strength must be a finite number"),
+        (("answers", "--rate", "0.1"), "case answers has no rate; got 0.1"),
+        (("answers", "--strength", "1"), "case answers has no strength"),
+        (("b", "--yes-rate", "0"), "case b has no yes-rate; got 0.0. Leave it out"),
+        (("answers", "--no-rate", "2"), "no_rate must be one number in [0, 1]"),
+        (("answers", "--asked-rate", "0"), "nothing was asked"),
     ):
-        result = run("generate", "scenes.npz", *options, "-o", "made.npz", code=1)
+        result = run(*SIMULATE, *options, code=1)
         assert message in result.stderr, options
-    run("generate", "scenes.npz", "--case", "z", "-o", "made.npz", code=2)
+    run(*SIMULATE, "z", code=2)
+    told = run("datasets", "convert", "scenes.npz", "-o", "m.csv", "--rate", "0.5", code=1).stderr
+    assert "--rate is of simulated labels. Name the process: --simulate b" in told
 
 
 def test_fit_on_answers_with_features_of_another_file(run: Run, folder: Path) -> None:

@@ -164,7 +164,7 @@ MESSAGE = "column 'a' must be numeric (got text). Ignore it (--ignore on the com
 def test_options_are_those_of_the_command() -> None:
     assert "--ignore" in find_options(COMMAND, ["fit", "a.csv"])
     assert "--ignore" in find_options(COMMAND, ["datasets", "--json", "a.csv"])
-    assert "--form" in find_options(COMMAND, ["datasets", "convert", "a.csv", "b.csv"])
+    assert "--form" in find_options(COMMAND, ["datasets", "convert", "a.csv", "-o", "b.csv"])
     assert "--ignore" not in find_options(COMMAND, ["export", "model", "a.onnx"])
     assert find_options(COMMAND, []) == find_options(COMMAND, ["nothing"]) == set()
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from comes.answers import Answers
-from comes.datasets import make_scenes, write_dataset
-from comes.generation import case_b
+from comes.datasets import make_scenes
+from comes.workflows.data import convert_dataset
 from comes.workflows.fit import fit_model
 from command_line import Run, command_runner
 
@@ -27,10 +26,8 @@ COMMANDS = {
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a table, links to it, and a model of it."""
     folder = tmp_path_factory.mktemp("inputs")
-    scenes = make_scenes(n=40)
-    drawn = Answers.from_candidates(case_b(scenes.known_relevant(), 0.5, seed=0))
-    scenes = replace(scenes, X=scenes.X[:, :8], answers=drawn)
-    write_dataset(scenes, folder / "d.csv")
+    small = replace(make_scenes(n=40), X=make_scenes(n=40).X[:, :8])
+    scenes = convert_dataset(small, folder / "d.csv", simulate="b", rate=0.5)
     fit_model(scenes, {"method": "bce", "epochs": 1, "hidden": 4}, output=folder / "model")
     (folder / "link.csv").symlink_to("d.csv")
     os.link(folder / "d.csv", folder / "hard.csv")
@@ -75,7 +72,7 @@ def test_a_name_of_300_characters_is_one_sentence(run: Run, folder: Path) -> Non
         ("predict", "d.csv", "-m", "model", "-o", ".csv"),
         ("datasets", "convert", "d.csv", "-o", ".csv"),
         ("fit", "d.csv", "--epochs", "1", "-o", ".csv"),
-        ("datasets", "convert", "d.csv", "--simulate", "b", "-o", ".csv"),
+        ("split", "d.csv", "-o", ".csv"),
         ("export", "model", "-o", ".onnx"),
     ):
         error = run(*command, "x" * 300 + ending, code=1).stderr

@@ -151,10 +151,11 @@ def test_choosing_priors_and_experiments_take_tables(
 
 
 def test_tables_are_written_as_tables(run: Run) -> None:
-    run("datasets", "convert", "train.csv", "again.parquet", "--labels", "maybe")
+    convert = ("datasets", "convert", "train.csv", "--labels", "maybe")
+    run(*convert, "-o", "again.parquet")
     again, first = open_dataset("again.parquet"), open_dataset("train.csv", labels=["maybe"])
     assert list(again.X.columns) == list(first.X.columns) and again.items == first.items
-    said = run("datasets", "convert", "train.csv", "again.npz", "--labels", "maybe", code=1).stderr
+    said = run(*convert, "-o", "again.npz", code=1).stderr
     assert "Write .csv or .parquet" in said
 
 

@@ -24,7 +24,7 @@ def test_candidates_and_asked_are_views_of_the_answers() -> None:
     assert dataset.known_answers().label_names == NAMES
     only_true = Dataset(X, NAMES, relevant=np.eye(2, dtype=bool))
     assert only_true.answers is None and only_true.candidates is None and only_true.asked is None
-    with refused("only true labels.*comes generate.*--candidates"):
+    with refused("only true labels.*--simulate.*--candidates"):
         only_true.known_answers()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from comes import CandidateClassifier
 from comes.answers import Answers
-from comes.datasets import Dataset, ReadOptions, make_scenes
+from comes.datasets import Dataset, ReadOptions, make_scenes, open_dataset
 from comes.datasets.matrices import write_npz
 from comes.errors import ComesError, ComesWarning
 from comes.experiment.results import read_results
@@ -28,10 +28,8 @@ from comes.workflows import priors as prior_jobs
 from comes.workflows.annotate import report_project
 from comes.workflows.data import (
     convert_dataset,
-    describe_dataset,
-    generate_answers,
-    generate_candidates,
     list_datasets,
+    simulate_labels,
     summarise_dataset,
 )
 from comes.workflows.experiment import run_experiment
@@ -102,8 +100,6 @@ def test_a_target_is_checked_before_anything_is_read(tmp_path: Path) -> None:
         lambda: convert_dataset("none.npz", tmp_path / "none" / "p.csv"),
         lambda: estimate_priors("none.npz", tmp_path / "none" / "p.csv"),
         lambda: estimate_priors("none.npz", plot=tmp_path / "none" / "p.png"),
-        lambda: generate_answers("none.npz", tmp_path / "none" / "p.csv"),
-        lambda: generate_candidates("none.npz", tmp_path / "none" / "p.csv"),
         lambda: report_project("none", tmp_path / "none" / "p.html"),
         lambda: report_model("none", "none.npz", tmp_path / "taken"),
     ):
@@ -384,19 +380,18 @@ def test_judging_says_that_the_assumption_or_the_priors_are_wrong(
     assert seen is not None and seen["contradiction"] is None
 
 
-def test_data_is_listed_described_converted_and_given_candidates(tmp_path: Path) -> None:
+def test_data_is_listed_converted_and_given_candidates(tmp_path: Path) -> None:
     assert {"YeastBP", "scene:train"} <= {row["name"] for row in list_datasets()}
-    dataset, findings = describe_dataset(DATA)
-    assert dataset is DATA and findings[0].name == "constant_features"
     convert_dataset(DATA, tmp_path / "scenes.csv")
-    made = generate_candidates(tmp_path / "scenes.csv", tmp_path / "made.npz", rate=0.5, seed=3)
+    drawn: dict[str, Any] = {"simulate": "b", "rate": 0.5, "seed": 3}
+    made = convert_dataset(tmp_path / "scenes.csv", tmp_path / "made.npz", **drawn)
     np.testing.assert_array_equal(made.candidates, case_b(DATA.known_relevant(), 0.5, seed=3))
     with pytest.raises(ComesError, match="made.npz is the file that is read, and would be"):
         convert_dataset(tmp_path / "made.npz", tmp_path / "made.npz")
     reading = ReadOptions(features=tmp_path / "made.npz")
     with pytest.raises(ComesError, match="is the file that is read"):
         convert_dataset("scene", tmp_path / "made.npz", reading=reading)
-    again, _ = describe_dataset(tmp_path / "made.npz")
+    again = open_dataset(tmp_path / "made.npz")
     np.testing.assert_array_equal(again.candidates, made.candidates)
 
 
@@ -424,16 +419,17 @@ def test_a_summary_counts_pairs_by_label() -> None:
 def test_generated_candidates_replace_what_was_answered_before() -> None:
     said = Answers(no=~CANDIDATES, maybe=CANDIDATES & False)
     answered = replace(DATA, answers=said, from_complementary=True)
-    made = generate_candidates(answered, rate=0.5, seed=3)
+    made = simulate_labels(answered, "b", rate=0.5, seed=3)
     assert made.asked is None and not made.from_complementary
 
 
 def test_answers_are_drawn_from_the_truth_and_survive_a_file(tmp_path: Path) -> None:
-    made = generate_answers(DATA, tmp_path / "made.npz", asked_rate=0.5, yes_rate=0.6, seed=3)
+    rates: dict[str, Any] = {"asked_rate": 0.5, "yes_rate": 0.6}
+    made = convert_dataset(DATA, tmp_path / "made.npz", simulate="answers", seed=3, **rates)
     expected = simulate_answers(DATA.known_relevant(), asked_rate=0.5, yes_rate=0.6, seed=3)
     assert made.answers is not None
     np.testing.assert_array_equal(made.answers.codes, expected.codes)
-    again, _ = describe_dataset(tmp_path / "made.npz")
+    again = open_dataset(tmp_path / "made.npz")
     assert again.answers is not None
     np.testing.assert_array_equal(again.answers.codes, expected.codes)
 

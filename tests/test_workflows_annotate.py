@@ -11,7 +11,7 @@ from sqlalchemy import delete
 from comes.annotate import Project, add_classes, count_rounds, create_project, open_project
 from comes.annotate.schema import cards, rounds
 from comes.errors import ComesError
-from comes.workflows.annotate import ActiveRound, draw_round, learn_in_rounds
+from comes.workflows.annotate import draw_round, learn_in_rounds
 from comes.workflows.fit import fit_model
 from projects import Desk, Projects, all_cards
 
@@ -41,13 +41,13 @@ def say(card: dict[str, Any]) -> Any:
 def test_a_round_is_drawn_by_a_model_of_the_answers(project: Project) -> None:
     Desk(project).answer_all(say)
     drawn = draw_round(project, 20, settings=SHORT, seed=4)
-    assert (drawn.round, drawn.answers, drawn.cards) == (1, 60, 20)
-    assert 0 < drawn.bits <= 1
+    assert (drawn["round"], drawn["learned_from"], drawn["cards_added"]) == (1, 60, 20)
+    assert 0 < drawn["bits_per_answer"] <= 1
     active = [card for card in all_cards(project) if card.source == "active"]
     assert len(active) == 20
     assert all(0 < card.probability <= 1 and 0 <= card.expected <= 1 for card in active)
     assert [card.class_id for card in active].count(1) == 10  # every class has its share
-    assert draw_round(project, 20, settings=SHORT).round == 2
+    assert draw_round(project, 20, settings=SHORT)["round"] == 2
 
 
 def test_the_same_answers_and_seed_draw_the_same(project: Project) -> None:
@@ -70,7 +70,7 @@ def test_a_model_may_be_given_and_need_not_know_every_class(
     (tmp_path / "more.txt").write_text("travel\n")
     add_classes(project, tmp_path / "more.txt")
     drawn = draw_round(project, 30, model=tmp_path / "model")
-    own = [card for card in all_cards(project) if card.round == drawn.round]
+    own = [card for card in all_cards(project) if card.round == drawn["round"]]
     assert [card.class_id for card in own].count(3) == 10
     unknown = {card.expected for card in own if card.class_id == 3}
     assert unknown == {0.5}  # without a model, every answer tells as much
@@ -81,7 +81,7 @@ def test_features_may_be_given(project: Project, tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(120, 3)).astype(np.float32)
     np.savez(tmp_path / "X.npz", X=X, items=np.array(project.item_names))
     drawn = draw_round(project, 10, features=tmp_path / "X.npz", settings=SHORT)
-    assert drawn.cards == 10
+    assert drawn["cards_added"] == 10
 
 
 def test_without_answers_or_open_pairs_there_is_no_round(
@@ -98,7 +98,6 @@ def test_without_answers_or_open_pairs_there_is_no_round(
 def test_the_loop_waits_for_answers_and_goes_on_where_it_was(
     project: Project, projects: Projects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[ActiveRound] = []
     missing: list[int] = []
 
     def answer(seconds: float) -> None:  # what people do while the loop waits
@@ -107,14 +106,14 @@ def test_the_loop_waits_for_answers_and_goes_on_where_it_was(
 
     monkeypatch.setattr("comes.workflows.annotate.time.sleep", answer)
     options: dict[str, Any] = {"settings": SHORT, "wait": 0.5}
-    options |= {"on_round": told.append, "on_wait": missing.append}
-    learn_in_rounds(project, 15, rounds=1, **options)
+    options |= {"on_wait": missing.append}
+    told = list(learn_in_rounds(project, 15, rounds=1, **options))
     assert count_rounds(project) == 1
     again = projects.keep(open_project(project.folder))
-    learn_in_rounds(again, 15, rounds=2, **options)  # started again
-    assert [one.round for one in told] == [1, 2, 3] and count_rounds(project) == 3
-    assert told[0].answers == 60 and missing == [15]
-    assert [one.cards for one in told] == [15, 15, 15]
+    told += learn_in_rounds(again, 15, rounds=2, **options)  # started again
+    assert [one["round"] for one in told] == [1, 2, 3] and count_rounds(project) == 3
+    assert told[0]["learned_from"] == 60 and missing == [15]
+    assert [one["cards_added"] for one in told] == [15, 15, 15]
 
 
 def test_a_loop_that_is_interrupted_leaves_the_project_as_it_is(
@@ -126,5 +125,5 @@ def test_a_loop_that_is_interrupted_leaves_the_project_as_it_is(
     monkeypatch.setattr("comes.workflows.annotate.time.sleep", interrupt)
     before = len(all_cards(project))
     with pytest.raises(KeyboardInterrupt):
-        learn_in_rounds(project, 15)
+        next(learn_in_rounds(project, 15))
     assert len(all_cards(project)) == before and count_rounds(project) == 0

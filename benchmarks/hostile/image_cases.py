@@ -259,6 +259,9 @@ def _images_in_a_folder_that_is_not_there(place: Place) -> object:
 refused_commands(
     AREA,
     {
-        "features of a folder that is not there": ("datasets convert nowhere -o f.npz", r"nowhere"),
+        "features of a folder that is not there": (
+            "datasets convert nowhere/ --backbone resnet50 -o f.npz",
+            r"nowhere",
+        ),
     },
 )

@@ -86,6 +86,10 @@ refused_commands(
             "split names.csv --labels maybe --groups patient",
             r"patient",
         ),
+        "parts of another format": (
+            "split names.csv --labels maybe -o a.parquet",
+            r"must end in \.csv",
+        ),
         "a case that does not exist": (DRAW + "z", r"--simulate"),
         "a rate above one to generate": (DRAW + "b --rate 2", r"rate"),
         "rates for fewer labels to generate": (DRAW + "b --rate .1,.2", r"rate.*4|4.*rate"),

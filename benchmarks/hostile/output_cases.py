@@ -19,10 +19,14 @@ refused_commands(
             r"wide\.csv",
         ),
         "candidates over the truth": (
-            "datasets convert truth.csv --relevant 'is_*' -o truth.csv --simulate b",
+            "datasets convert truth.csv --simulate b --relevant 'is_*' -o truth.csv",
             r"truth\.csv",
         ),
         "priors over the data": ("priors names.csv --labels maybe -o names.csv", r"names\.csv"),
+        "parts into a folder that is not there": (
+            "split names.csv --labels maybe -o no/such/",
+            r"no/such|folder",
+        ),
         "a model over a table": (
             "fit names.csv --labels maybe --epochs 1 -o names.csv",
             r"names\.csv|folder",

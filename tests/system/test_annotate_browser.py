@@ -13,6 +13,7 @@ from annotation_browser import (
     PHONE,
     answer,
     card_of,
+    digit_project,
     is_wide,
     open_page,
     say_name,
@@ -36,7 +37,6 @@ from comes.annotate import (
 from comes.cli import app
 from comes.datasets import Dataset, open_dataset
 from comes.datasets.matrices import write_npz
-from comes.demo import make_project
 from projects import states
 
 pytestmark = pytest.mark.needs("chromium")
@@ -50,7 +50,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def scenes(tmp_path: Path) -> Iterator[tuple[Project, Dataset]]:
-    project, truth = make_project(tmp_path, 300)
+    project, truth = digit_project(tmp_path, 300)
     yield project, truth
     project.engine.dispose()
 
@@ -328,7 +328,7 @@ def test_names_and_texts_are_never_markup(browser: Any, tmp_path: Path) -> None:
 def test_the_lead_sees_progress_agreement_and_the_latest_answers(
     browser: Any, tmp_path: Path
 ) -> None:
-    project, truth = make_project(tmp_path, 400, overlap=0.3)
+    project, truth = digit_project(tmp_path, 400, overlap=0.3)
     relevant, items = truth.known_relevant(), truth.items
     assert items is not None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from comes.datasets import make_scenes
 from comes.images import load_model
-from comes.workflows.data import generate_candidates
+from comes.workflows.data import convert_dataset
 
 BENCH = """
 name = "long"
@@ -61,7 +61,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_sigterm_keeps_what_was_trained(tmp_path: Path) -> None:
-    generate_candidates(make_scenes(n=300), tmp_path / "d.npz", rate=0.5)
+    convert_dataset(make_scenes(n=300), tmp_path / "d.npz", simulate="b", rate=0.5)
     options = ("--method", "bce", "--epochs", "100000", "-o", "model")
     ours, theirs = os.openpty()  # on a terminal, a bar says how far it is
     process = start("fit", "d.npz", *options, folder=tmp_path, stderr=theirs)

@@ -6,9 +6,9 @@ import pytest
 
 import fill
 from comes.datasets import open_dataset
-from comes.demo import write_tickets
 from comes.experiment.tasks import risk_floor
 from comes.metrics import METRICS
+from comes.workflows.demo import write_tickets
 from command_line import Run, command_runner
 from console_blocks import assert_same_outputs
 from document_blocks import BLOCK, run_blocks

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from comes.datasets import make_scenes
-from comes.workflows.data import generate_candidates
+from comes.workflows.data import convert_dataset
 from comes.workflows.fit import fit_model
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "guide" / "training.md"
@@ -30,7 +30,7 @@ def test_the_recipe_for_ray_finds_the_model_of_one_process(tmp_path: Path) -> No
         assert written in code
         code = code.replace(written, wanted)
     (tmp_path / "recipe.py").write_text(code)
-    generate_candidates(make_scenes(n=200), tmp_path / "data.npz", rate=0.5)
+    convert_dataset(make_scenes(n=200), tmp_path / "data.npz", simulate="b", rate=0.5)
     ended = subprocess.run(
         [sys.executable, "recipe.py"],
         cwd=tmp_path,

@@ -207,7 +207,7 @@ def test_without_an_extra_one_sentence_names_it(bare: Path, tmp_path: Path) -> N
 
 
 def test_the_demo_needs_no_extra(bare: Path, tmp_path: Path) -> None:
-    shown = run(bare / "comes", "demo", "--scenes", "60", "--epochs", "1", cwd=tmp_path)
+    shown = run(bare / "comes", "demo", cwd=tmp_path)
     assert "candidates, likelihood" in shown
 
 

@@ -12,40 +12,118 @@ from comes.cli.options import (
     GroupPage,
     Json,
     Seed,
-    SkipBroken,
-    image_option,
     options_under,
     parse_pairs,
     split_names,
+    takes_options,
 )
-from comes.cli.printing import print_json, print_rounded, print_rows, print_summary
+from comes.cli.printing import (
+    print_json,
+    print_prose,
+    print_rounded,
+    print_rows,
+    print_summary,
+)
 from comes.errors import ComesError
 
 if TYPE_CHECKING:
     from comes.annotate import Summary
-    from comes.workflows.annotate import ActiveRound
-Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
-Host = Annotated[
-    str, typer.Option(help="Address to serve on; any address but loopback needs a token.")
-]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")]
-
-
 page_option = options_under("The page")
+draw_option = options_under("What is asked")
+model_option = options_under("Drawn by a model")
+Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
 Question = Annotated[
     str | None, page_option(help="'Does this show {class}?'; {a} is a or an, as needed.")
 ]
 Guidelines = Annotated[
     str | None, page_option(help="Folder with CLASS.md and pictures CLASS-1.jpg.")
 ]
+Language = Annotated[str | None, page_option(help="Language of the page: en (default) or de.")]
+Images = Annotated[
+    str | None, typer.Option(help="The folder or .zip of the images, if --items names them.")
+]
+TextColumn = Annotated[
+    str | None, typer.Option(help="The column of the texts; by default text.", hidden=True)
+]
+Features = Annotated[str | None, model_option(help="Features of the items.")]
+
+app = typer.Typer(
+    cls=GroupPage,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Ask people plain questions on a web page, and train on their answers.\n\n"
+    "Example: comes annotate init project --items photos/ --classes classes.txt",
+)
 
 
+@app.command()
+@takes_options()
+def init(
+    folder: Folder,
+    items: Annotated[str, typer.Option(help="Folder or .zip of images, table, address, hf:NAME.")],
+    classes: Annotated[
+        str, typer.Option(help="A class per line, or class, description, question.")
+    ],
+    images: Images = None,
+    text_column: TextColumn = None,
+    skip_broken: Annotated[
+        bool,
+        typer.Option("--skip-broken", help="Leave out images that cannot be read.", hidden=True),
+    ] = False,
+    database: Annotated[str | None, typer.Option(help="postgresql://..., for a team.")] = None,
+    rate: Annotated[float, draw_option(help="Share of the items asked about each class.")] = 0.1,
+    overlap: Annotated[float, draw_option(help="Share of the cards that others get, too.")] = 0.0,
+    opinions: Annotated[
+        int, draw_option(min=2, help="People who answer a card of the overlap.", hidden=True)
+    ] = 2,
+    by: Annotated[
+        Literal["class", "item"],
+        draw_option(help="Draw items for each class, or items once with all their classes."),
+    ] = "class",
+    question: Question = None,
+    yes: Annotated[bool, page_option(help="Whether yes is an answer, beside no.")] = True,
+    guidelines: Guidelines = None,
+    language: Language = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Begin a project in a new folder, and draw its questions.
+
+    Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
+    """
+    from comes.annotate import Asking, ItemSource, create_project, read_question
+
+    project = create_project(
+        folder,
+        ItemSource(items, images, text_column, skip_broken),
+        classes,
+        rate=rate,
+        seed=seed,
+        overlap=overlap,
+        opinions=opinions,
+        by=by,
+        database=database,
+        asking=Asking(question, yes, language or "en", guidelines),
+    )
+    n_items, n_classes = len(project.item_names), len(project.class_names)
+    done = {
+        "items": n_items,
+        "classes": n_classes,
+        "cards": project.count_cards(),
+        "questions_saved": n_items * n_classes - project.count_questions(),
+        "question": read_question(project),
+        "next": f"comes annotate serve {folder}",
+    }
+    print_summary(done, as_json)
+
+
+@app.command()
 def ask(
     folder: Folder,
     question: Question = None,
-    yes: Annotated[bool | None, typer.Option(help="Whether yes is an answer.")] = None,
+    yes: Annotated[bool | None, page_option(help="Whether yes is an answer.")] = None,
     guidelines: Guidelines = None,
-    language: Annotated[str | None, typer.Option(help="Language of the page: en or de.")] = None,
+    language: Language = None,
     as_json: Json = False,
 ) -> None:
     """Show how people are asked; with options, change it. Pages follow when they are reloaded.
@@ -56,329 +134,41 @@ def ask(
 
     project = open_project(folder)
     now = change_asking(project, question, yes, language, guidelines)
-    print_summary(
-        {
-            "question": read_question(project),
-            "answers": "no, cannot tell, yes" if now.asks_yes else "no, cannot tell",
-            "language": now.language,
-            "guidelines": str(now.guidelines or "none"),
-        },
-        as_json,
-    )
-
-
-def import_(
-    folder: Folder,
-    answers: Annotated[Path, typer.Argument(help="Label Studio .json, Prodigy .jsonl, a table.")],
-    item: Annotated[str | None, typer.Option(help="The field that names the item.")] = None,
-    complementary: Annotated[
-        bool, typer.Option("--complementary", help="What was ticked is surely irrelevant.")
-    ] = False,
-    words: Annotated[
-        str | None,
-        typer.Option("--answers", help="What its words mean, such as accept=yes,reject=no."),
-    ] = None,
-    chosen_by_model: Annotated[
-        bool,
-        typer.Option("--chosen-by-model", help="A model, not chance, chose what was asked."),
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Take the answers of another tool into a project.
-
-    Example: comes annotate import project export.json --item image
-    """
-    from comes.annotate import import_answers, open_project
-
-    counts = import_answers(
-        open_project(folder),
-        answers,
-        item=item,
-        complementary=complementary,
-        words=parse_pairs(words, "--answers"),
-        chosen_by_model=chosen_by_model,
-    )
-    print_summary(counts, as_json)
-
-
-def export(
-    folder: Folder,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="A .parquet, .csv, .npz or .jsonl file.")
-    ],
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Every answer with person, time, seconds and comment.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Write the answers, for comes fit; or all of them as they were given.
-
-    Example: comes annotate export project -o answers.parquet
-
-    Example: comes annotate export project -o raw.csv --raw
-    """
-    from comes.annotate import export_answers, export_raw_answers, open_project
-
-    write = export_raw_answers if raw else export_answers
-    print_summary({**write(open_project(folder), output), "file": str(output)}, as_json)
-
-
-def report(
-    folder: Folder,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also write a page (.html).")
-    ] = None,
-    features: Annotated[
-        str | None, typer.Option(help="Features of the items, to estimate class priors.")
-    ] = None,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Report per class what was answered, how people agree, and what to ask next.
-
-    Example: comes annotate report project -o report.html --features X.npz
-    """
-    from comes.workflows.annotate import report_project
-
-    summary, described = report_project(folder, output, features=features, seed=seed)
-    if as_json:
-        print_json(described)
-    else:
-        _print_report(summary, described)
-
-
-HIDDEN = {"asked", "torn", "pairs", "kappa_lower", "kappa_upper", "more_cards", "seconds_left"}
-HIDDEN |= {"share_no", "share_maybe", "share_yes"}
-ALWAYS = {"class", "cards", "answered", "excluded", "prior_at_most"}
-TITLES = {"chosen_by_model": "by model", "agreement": "agree"}
-TITLES |= {"prior_at_least": "prior ≥", "prior_at_most": "prior ≤"}
-
-
-def _print_report(summary: "Summary", described: dict[str, Any]) -> None:
-    """Print a row per class, without empty columns, and what to ask next."""
-    rows, shares = described["classes"], described["shares"]
-    shown = [
-        name
-        for name in rows[0]
-        if name not in HIDDEN
-        and (name in ALWAYS or any(row[name] and row[name] == row[name] for row in rows))
-    ]
-    print_rounded([{TITLES.get(name, name): row[name] for name in shown} for row in rows], ".2f")
-    print(
-        f"{summary.n_done} of {summary.n_cards} cards are done; asking about every class of every "
-        f"item would take {summary.n_saved} more questions."
-    )
-    if any(row["asked"] for row in shares):
-        print("Estimated share of all items with each answer, with 95 % intervals:")
-        print_rows(
-            [
-                {"class": row["class"]}
-                | {word: _format_share(row, word) for word in ("yes", "no")}
-                | {"asked": row["asked"]}
-                for row in shares
-            ]
-        )
-    if summary.to_ask:
-        print("Classes with too few exclusions for stable training:")
-    for lacking in summary.to_ask:
-        count = lacking.more_cards
-        needs = f"about {count} more answers are needed"
-        if not lacking.can_be_enough:
-            left = "1 item is" if count == 1 else f"{count or 'no'} items are"
-            needs = f"{left} left to ask about"
-        print(f"  {lacking.name}: {lacking.n_excluded}; {needs}")
-
-
-def _format_share(row: dict[str, Any], word: str) -> str:
-    share, lower, upper = row[word], row[f"{word}_lower"], row[f"{word}_upper"]
-    return "–" if share != share else f"{share:.3f} ({lower:.3f} to {upper:.3f})"
-
-
-model_option = options_under("Drawn by a model")
-
-
-def add(
-    folder: Folder,
-    items: Annotated[
-        str | None, typer.Option(help="More items: a folder or .zip of images, or a table.")
-    ] = None,
-    new_classes: Annotated[
-        str | None, typer.Option(help="Instead: more classes, a name per line or a table.")
-    ] = None,
-    classes: Annotated[
-        list[str] | None, typer.Option(help="Instead: classes to ask more about; may be repeated.")
-    ] = None,
-    rate: Annotated[
-        float | None, typer.Option(help="Share of the items; by default the project's, or 0.1.")
-    ] = None,
-    images: Annotated[
-        str | None, typer.Option(help="The folder or .zip of the images, if --items names them.")
-    ] = None,
-    text_column: Annotated[
-        str | None, typer.Option(help="The column of the texts in --items; by default text.")
-    ] = None,
-    active: Annotated[
-        str | None, model_option(help="Instead: what a model draws: its folder, or auto.")
-    ] = None,
-    cards: Annotated[
-        str | None,
-        model_option(help="Instead: a table of item and label; for --active a number, or 200."),
-    ] = None,
-    features: Annotated[
-        str | None, model_option(help="Features of the items, for --active.")
-    ] = None,
-    floor: Annotated[
-        float, model_option(help="Share of --active that is drawn as if there were no model.")
-    ] = 0.2,
-    skipped: Annotated[
-        bool, typer.Option("--skipped", help="Instead: ask again what people skipped.")
-    ] = False,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Add items, classes or questions: drawn at random, drawn or chosen by a model, or skipped.
-
-    Example: comes annotate add project --items more/
-
-    Example: comes annotate add project --classes zebra,okapi --rate 0.05
-
-    Example: comes annotate add project --active auto --cards 200
-    """
-    if active is not None:
-        _add_active(folder, active, cards, features, floor, seed, as_json)
-        return
-    from comes.annotate import ItemSource
-    from comes.workflows.annotate import add_questions
-
-    added = add_questions(
-        folder,
-        classes=split_names(",".join(classes or ())),
-        items=None if items is None else ItemSource(items, images, text_column),
-        new_classes=new_classes,
-        rate=rate,
-        cards=cards,
-        skipped=skipped,
-        seed=seed,
-    )
-    if added.get("left_out") and not as_json:
-        print(f"{added['left_out']} names that the project has are left out.", file=sys.stderr)
-    print_summary(added, as_json)
-
-
-def _add_active(
-    folder: Path,
-    model: str,
-    cards: str | None,
-    features: str | None,
-    floor: float,
-    seed: int,
-    as_json: bool,
-) -> None:
-    """Let a model draw questions, with known probabilities."""
-    from comes.workflows.annotate import draw_round
-
-    count = cards or "200"
-    if not count.isdecimal():
-        raise ComesError(
-            f"--active draws a number of --cards; got {count!r}. Give one such as 200."
-        )
-    drawn = draw_round(folder, int(count), model=model, features=features, floor=floor, seed=seed)
-    print_summary(_describe_round(drawn), as_json)
-
-
-def _describe_round(drawn: "ActiveRound") -> dict[str, Any]:
-    return {
-        "round": drawn.round,
-        "learned_from": drawn.answers,
-        "cards_added": drawn.cards,
-        "bits_per_answer": round(drawn.bits, 3),
-        "seconds": round(drawn.seconds, 1),
+    asked = {
+        "question": read_question(project),
+        "answers": "no, cannot tell, yes" if now.asks_yes else "no, cannot tell",
+        "language": now.language,
+        "guidelines": str(now.guidelines or "none"),
     }
-
-
-def learn(
-    folder: Folder,
-    every: Annotated[
-        int, typer.Option(min=1, help="New answers before each round, and questions in it.")
-    ] = 200,
-    rounds: Annotated[
-        int | None, typer.Option(min=1, help="How many rounds; by default until Ctrl-C.")
-    ] = None,
-    model: Annotated[str, typer.Option(help="Folder of a model; auto trains one.")] = "auto",
-    features: Annotated[str | None, typer.Option(help="Features of the items.")] = None,
-    floor: Annotated[
-        float, typer.Option(help="Share of the questions drawn as if there were no model.")
-    ] = 0.2,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Draw questions with a model, round by round, beside the server: run it on any machine.
-
-    Each round waits for new answers, trains on all, and draws what is asked next. Ctrl-C ends it;
-    started again, it goes on. --json prints a line for each round.
-
-    Example: comes annotate learn project --every 200
-    """
-    from comes.workflows.annotate import learn_in_rounds
-
-    def tell(drawn: "ActiveRound") -> None:
-        if as_json:
-            print(json.dumps(_describe_round(drawn)), flush=True)
-            return
-        print(
-            f"round {drawn.round}: learned from {drawn.answers} answers in {drawn.seconds:.0f} s, "
-            f"drew {drawn.cards} cards of {drawn.bits:.2f} bits",
-            flush=True,
-        )
-
-    def tell_wait(missing: int) -> None:
-        print(f"waiting for {missing} more answers; Ctrl-C ends it", file=sys.stderr, flush=True)
-
-    learn_in_rounds(
-        folder,
-        every,
-        rounds=rounds,
-        model=model,
-        features=features,
-        floor=floor,
-        seed=seed,
-        on_round=tell,
-        on_wait=tell_wait,
-    )
+    print_summary(asked, as_json)
 
 
 ADDRESSES = "addresses"  # the setting that holds where a project was served last
 ROLE_TITLES = {"annotator": "annotators", "lead": "the lead", "script": "scripts"}
 
 
+@app.command()
+@takes_options()
 def serve(
     folder: Folder,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    lease: Annotated[
-        float, typer.Option(min=1, help="Seconds after which cards of a closed browser come back.")
-    ] = 300,
-    address: Annotated[
-        str | None, typer.Option(help="What people open, if not this machine, as behind a proxy.")
-    ] = None,
+    host: Annotated[str, typer.Option(help="All but loopback need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    address: Annotated[str | None, typer.Option(help="What people open, behind a proxy.")] = None,
     token: Annotated[
-        bool, typer.Option("--token", help="Ask for a token on loopback too, as behind a proxy.")
+        bool, typer.Option("--token", help="Ask for a token on loopback, too.")
     ] = False,
-    new_token: Annotated[
-        bool, typer.Option("--new-token", help="Revoke all links, and make new ones.")
-    ] = False,
+    new_token: Annotated[bool, typer.Option("--new-token", help="Replace all links.")] = False,
     certificate: Annotated[
-        str | None, typer.Option(help="Certificate (.pem) with its chain, for https; with --key.")
+        str | None,
+        typer.Option(help="Certificate (.pem) with its chain, for https; with --key.", hidden=True),
     ] = None,
-    key: Annotated[str | None, typer.Option(help="Key (.pem) of the certificate.")] = None,
+    key: Annotated[str | None, typer.Option(help="Key (.pem) of it.", hidden=True)] = None,
     proxy: Annotated[
         list[str] | None,
-        typer.Option(help="Proxy whose X-Forwarded headers are trusted; may be repeated."),
+        typer.Option(help="Proxy whose X-Forwarded headers are trusted.", hidden=True),
     ] = None,
 ) -> None:
     """Serve the page until Ctrl-C.
-
-    Example: comes annotate serve project
 
     Example: comes annotate serve project --host 0.0.0.0 --port 8000
     """
@@ -392,7 +182,7 @@ def serve(
     )
     from comes.annotate import serve as serve_project
 
-    options = ServerOptions(certificate, key, tuple(split_names(",".join(proxy or ())) or ()))
+    options = ServerOptions(certificate, key, tuple(split_names(proxy) or ()))
     project = open_project(folder)
     listener = open_port(host, port)
     check_images_exist(project)
@@ -401,11 +191,11 @@ def serve(
     addresses = [address.rstrip("/")] if address else found
     project.write_setting(ADDRESSES, json.dumps(addresses))
     _print_addresses(str(folder), addresses, made)
-    serve_project(project, listener, made is not None, lease, options)
+    serve_project(project, listener, made is not None, options=options)
 
 
 def _print_addresses(folder: str, addresses: list[str], made: dict[str, str] | None) -> None:
-    """Print what people open, with the tokens of new links."""
+    """Print what people open, with the tokens of new links; None if no token is asked for."""
     from comes.annotate import is_private
 
     print(f"{Path(folder).resolve().name}: {addresses[0]}/", flush=True)
@@ -413,22 +203,22 @@ def _print_addresses(folder: str, addresses: list[str], made: dict[str, str] | N
         print(f"  for {ROLE_TITLES[role]}: {addresses[0]}/?token={token}")
     if others := addresses[1:]:
         print(f"The same on other addresses of this machine: {', '.join(others)}")
-    if is_private(addresses[0]) and made is not None and not addresses[0].count("127.0.0"):
+    if made is None:
+        return
+    if is_private(addresses[0]) and "127.0.0" not in addresses[0]:
         print(
             "This address is one of a private network: people in it can open it. For others, "
             "forward a port of the router, or use a VPN or a proxy (--address)."
         )
-    if made:
-        print("Keep these links: a token is shown once.")
-    elif made is not None:
-        print("The links made before are still valid.")
-    if made is not None:
-        print(
-            f"Another link, beside those: comes annotate link {folder} --role annotator --for NAME",
-            flush=True,
-        )
+    kept = "Keep these links: a token is shown once." if made else "Earlier links are still valid."
+    print(
+        f"{kept}\nAnother link, beside those: comes annotate link {folder} --role annotator "
+        "--for NAME",
+        flush=True,
+    )
 
 
+@app.command()
 def link(
     folder: Folder,
     name: Annotated[str, typer.Option("--for", help="Whom the link is for.")],
@@ -436,9 +226,7 @@ def link(
         Literal["annotator", "lead", "script"],
         typer.Option(help="What it opens: the cards; the lead's pages too; or /api/v1."),
     ] = "annotator",
-    address: Annotated[
-        str | None, typer.Option(help="Where the project is served; by default, where it was last.")
-    ] = None,
+    address: Annotated[str | None, typer.Option(help="Where it is served, if not as last.")] = None,
     as_json: Json = False,
 ) -> None:
     """Make another link that lets somebody in; those made before stay valid.
@@ -457,11 +245,10 @@ def link(
     print_summary({"role": role, "for": name, **way}, as_json)
 
 
+@app.command()
 def links(
     folder: Folder,
-    revoke: Annotated[
-        str | None, typer.Option(help="Revoke the link of this number, or of this name.")
-    ] = None,
+    revoke: Annotated[str | None, typer.Option(help="Revoke this link: a number or name.")] = None,
     as_json: Json = False,
 ) -> None:
     """List who can open the page, and revoke links.
@@ -478,36 +265,37 @@ def links(
             "number": link.number,
             "role": link.role,
             "for": link.label,
-            "made": _print_time(link.made_at),
-            "revoked": _print_time(link.revoked_at),
+            "made": _show_time(link.made_at),
+            "revoked": _show_time(link.revoked_at),
         }
         for link in list_links(project)
     ]
+    nothing = f"{project.name} has no links yet. comes annotate serve makes some."
+    _print_list(rows, as_json, nothing)
+
+
+def _show_time(moment: float | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) if moment else "–"
+
+
+def _print_list(rows: list[dict[str, Any]], as_json: bool, nothing: str) -> None:
+    """Print rows as a table or as json, or what it means that there are none."""
     if as_json:
         print_json(rows)
     elif rows:
         print_rows(rows)
     else:
-        print(f"{project.name} has no links yet. comes annotate serve makes some.")
+        print(nothing)
 
 
-def _print_time(moment: float | None) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) if moment else "–"
-
-
+@app.command()
 def people(
     folder: Folder,
-    leave_out: Annotated[
-        str | None, typer.Option(help="Let the answers of this person count for nothing.")
-    ] = None,
-    take_in: Annotated[
-        str | None, typer.Option(help="Let the answers of this person count again.")
-    ] = None,
+    leave_out: Annotated[str | None, typer.Option(help="Ignore this person's answers.")] = None,
+    take_in: Annotated[str | None, typer.Option(help="Let this person's answers count.")] = None,
     as_json: Json = False,
 ) -> None:
     """List who answered and how: pace, habits, agreement with others, control cards.
-
-    Example: comes annotate people project
 
     Example: comes annotate people project --leave-out Ada
     """
@@ -536,15 +324,53 @@ def people(
         }
         for person in found
     ]
-    if rows:
-        print_rows(rows)
+    _print_list(rows, as_json, f"Nobody has answered in {project.name} yet.")
     for person in found:
         for warning in person.warnings:
             print(f"{person.name}: {warning}.")
-    if not found:
-        print(f"Nobody has answered in {project.name} yet.")
 
 
+@app.command()
+def control(
+    folder: Folder,
+    known: Annotated[Path, typer.Argument(help="A table of item, label and answer (no, yes).")],
+    share: Annotated[float, typer.Option(help="Share of each person's cards.")] = 0.05,
+    as_json: Json = False,
+) -> None:
+    """Mix cards with known answers in, to see how well each person answers.
+
+    Example: comes annotate control project known.csv --share 0.05
+    """
+    from comes.annotate import open_project, set_controls
+
+    count = set_controls(open_project(folder), known, share)
+    print_summary({"control_cards": count, "share": share}, as_json)
+
+
+@app.command()
+def decide(
+    folder: Folder,
+    decisions: Annotated[
+        Path | None, typer.Argument(help="A table of item, label and answer (no, maybe, yes).")
+    ] = None,
+    name: Annotated[str, typer.Option("--as", help="Who decides.")] = "the lead",
+    as_json: Json = False,
+) -> None:
+    """List pairs that people disagree on, or store what the lead decides about them.
+
+    Example: comes annotate decide project decisions.csv
+    """
+    from comes.annotate import decide_pairs, list_disagreements, open_project
+
+    project = open_project(folder)
+    if decisions is not None:
+        print_summary({"decided": decide_pairs(project, decisions, name)}, as_json)
+        return
+    nothing = f"People disagree on nothing in {project.name}, or all of it is decided."
+    _print_list(list_disagreements(project), as_json, nothing)
+
+
+@app.command()
 def freeze(
     folder: Folder,
     undo: Annotated[bool, typer.Option("--undo", help="Give cards to people again.")] = False,
@@ -560,144 +386,228 @@ def freeze(
     print_summary({"frozen": "no" if undo else "yes"}, as_json)
 
 
-def control(
-    folder: Folder,
-    known: Annotated[Path, typer.Argument(help="A table of item, label and answer (no, yes).")],
-    share: Annotated[
-        float, typer.Option(help="Share of the cards of each person that are control cards.")
-    ] = 0.05,
-    as_json: Json = False,
-) -> None:
-    """Mix cards with known answers in, to see how well each person answers.
-
-    Example: comes annotate control project known.csv --share 0.05
-    """
-    from comes.annotate import open_project, set_controls
-
-    count = set_controls(open_project(folder), known, share)
-    print_summary({"control_cards": count, "share": share}, as_json)
-
-
-def decide(
-    folder: Folder,
-    decisions: Annotated[
-        Path | None, typer.Argument(help="A table of item, label and answer (no, maybe, yes).")
-    ] = None,
-    name: Annotated[str, typer.Option("--as", help="Who decides.")] = "the lead",
-    as_json: Json = False,
-) -> None:
-    """List pairs that people disagree on, or store what the lead decides about them.
-
-    Example: comes annotate decide project
-
-    Example: comes annotate decide project decisions.csv
-    """
-    from comes.annotate import decide_pairs, list_disagreements, open_project
-
-    project = open_project(folder)
-    if decisions is not None:
-        print_summary({"decided": decide_pairs(project, decisions, name)}, as_json)
-        return
-    rows = list_disagreements(project)
-    if as_json:
-        print_json(rows)
-    elif rows:
-        print_rows(rows)
-    else:
-        print(f"People disagree on nothing in {project.name}, or all of it is decided.")
-
-
-app = typer.Typer(
-    cls=GroupPage,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Ask people plain questions on a web page, and train on their answers.\n\n"
-    "Example: comes annotate init project --items photos/ --classes classes.txt",
-)
-draw_option = options_under("What is asked")
-
-
 @app.command()
-def init(
+@takes_options()
+def add(
     folder: Folder,
-    items: Annotated[
-        str,
-        typer.Option(help="Folder or .zip of images, a table of texts, an address, or hf:NAME."),
-    ],
-    classes: Annotated[
-        str, typer.Option(help="A class per line, or a table: class, description, question.")
-    ],
-    rate: Annotated[float, draw_option(help="Share of the items asked about each class.")] = 0.1,
-    overlap: Annotated[
-        float,
-        draw_option(help="Share of the cards (with --by item: items) that others get as well."),
-    ] = 0.0,
-    opinions: Annotated[
-        int, draw_option(min=2, help="People who answer a card of the overlap.")
-    ] = 2,
-    by: Annotated[
-        Literal["class", "item"],
-        draw_option(help="Draw items for each class, or items once with all their classes."),
-    ] = "class",
-    images: Annotated[
-        str | None, image_option(help="The folder or .zip of the images, if --items names them.")
+    items: Annotated[str | None, typer.Option(help="More items: folder, .zip or table.")] = None,
+    new_classes: Annotated[str | None, typer.Option(help="More classes: names or a table.")] = None,
+    classes: Annotated[list[str] | None, typer.Option(help="Classes to ask more about.")] = None,
+    skipped: Annotated[bool, typer.Option("--skipped", help="Ask again what was skipped.")] = False,
+    cards: Annotated[
+        str | None,
+        typer.Option(help="Instead: a table of item and label; for --active a number, or 200."),
     ] = None,
-    text_column: Annotated[
-        str | None, typer.Option(help="The column of the texts; by default text.")
-    ] = None,
-    skip_broken: SkipBroken = False,
-    database: Annotated[
-        str | None, typer.Option(help="postgresql://USER@HOST/NAME, for a team; else a file.")
-    ] = None,
-    question: Question = None,
-    yes: Annotated[bool, page_option(help="Whether yes is an answer, beside no.")] = True,
-    guidelines: Guidelines = None,
-    language: Annotated[str, page_option(help="Language of the page: en or de.")] = "en",
+    active: Annotated[str | None, model_option(help="auto, or a model's folder.")] = None,
+    features: Features = None,
+    rate: Annotated[float | None, typer.Option(help="Share of items; else the project's.")] = None,
+    images: Images = None,
+    text_column: TextColumn = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Begin a project in a new folder, and draw its questions.
+    """Add items, classes or questions: drawn at random, drawn or chosen by a model, or skipped.
 
-    Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
+    Example: comes annotate add project --items more/
+
+    Example: comes annotate add project --classes zebra,okapi --rate 0.05
+
+    Example: comes annotate add project --active auto --cards 200
     """
-    from comes.annotate import Asking, ItemSource, create_project, read_question
+    from comes import annotate
 
-    project = create_project(
-        folder,
-        ItemSource(items, images, text_column, skip_broken),
-        classes,
-        rate=rate,
-        seed=seed,
-        overlap=overlap,
-        opinions=opinions,
-        by=by,
-        database=database,
-        asking=Asking(question, yes, language, guidelines),
+    names = split_names(classes)
+    ways = {"items": items, "new_classes": new_classes, "classes": names, "skipped": skipped}
+    ways |= {"active": active} if active is not None else {"cards": cards}
+    if sum(bool(way) for way in ways.values()) != 1:
+        raise ComesError(
+            "say what to add: --items, --new-classes, --classes with --rate, --cards, --active or "
+            "--skipped, one of them."
+        )
+    if active is not None and not (cards or "200").isdecimal():
+        raise ComesError(
+            f"--active draws a number of --cards; got {cards!r}. Give one such as 200."
+        )
+    project = annotate.open_project(folder)
+    if active is not None:
+        from comes.workflows.annotate import draw_round
+
+        count = int(cards or 200)
+        added = draw_round(project, count, model=active, features=features, seed=seed)
+    elif items is not None:
+        source = annotate.ItemSource(items, images, text_column)
+        added = annotate.add_items(project, source, rate=rate, seed=seed)
+    elif new_classes is not None:
+        added = annotate.add_classes(project, new_classes, rate=rate, seed=seed)
+    elif names:
+        n_added = annotate.add_random_cards(project, names, 0.1 if rate is None else rate, seed)
+        added = {"cards_added": n_added}
+    elif cards is not None:
+        from comes.datasets.table import read_table
+
+        pairs = read_table(Path(cards), ("item", "label"))
+        added = {"cards_added": annotate.add_chosen_cards(project, pairs)}
+    else:
+        added = {"cards_added": annotate.reopen_skipped_cards(project)}
+    if added.get("left_out") and not as_json:
+        print(f"{added['left_out']} names that the project has are left out.", file=sys.stderr)
+    print_summary(added, as_json)
+
+
+@app.command()
+@takes_options()
+def learn(
+    folder: Folder,
+    every: Annotated[int, typer.Option(min=1, help="New answers before a round; its cards.")] = 200,
+    rounds: Annotated[int | None, typer.Option(min=1, help="How many; else until Ctrl-C.")] = None,
+    features: Features = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Draw questions with a model, round by round, beside the server: run it on any machine.
+
+    Each round waits for new answers, trains on all, and draws what is asked next. Ctrl-C ends it;
+    started again, it goes on. --json prints a line for each round.
+
+    Example: comes annotate learn project --every 200
+    """
+    from comes.annotate import open_project
+    from comes.workflows.annotate import learn_in_rounds
+
+    def tell_wait(missing: int) -> None:
+        print(f"waiting for {missing} more answers; Ctrl-C ends it", file=sys.stderr, flush=True)
+
+    drawn_rounds = learn_in_rounds(
+        open_project(folder), every, rounds=rounds, on_wait=tell_wait, seed=seed, features=features
     )
-    n_items, n_classes = len(project.item_names), len(project.class_names)
-    print_summary(
-        {
-            "items": n_items,
-            "classes": n_classes,
-            "cards": project.count_cards(),
-            "questions_saved": n_items * n_classes - project.count_questions(),
-            "question": read_question(project),
-            "next": f"comes annotate serve {folder}",
-        },
-        as_json,
+    for drawn in drawn_rounds:
+        told = (
+            "round {round}: learned from {learned_from} answers in {seconds:.0f} s, drew "
+            "{cards_added} cards of {bits_per_answer:.2f} bits"
+        )
+        print(json.dumps(drawn) if as_json else told.format(**drawn), flush=True)
+
+
+@app.command(name="import")
+@takes_options()
+def import_(
+    folder: Folder,
+    answers: Annotated[Path, typer.Argument(help="Label Studio .json, Prodigy .jsonl, a table.")],
+    item: Annotated[str | None, typer.Option(help="The field that names the item.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Option("--answers", help="What its words mean, such as accept=yes,reject=no."),
+    ] = None,
+    complementary: Annotated[
+        bool,
+        typer.Option("--complementary", help="What was ticked is surely irrelevant.", hidden=True),
+    ] = False,
+    chosen_by_model: Annotated[
+        bool,
+        typer.Option(
+            "--chosen-by-model", help="A model, not chance, chose what was asked.", hidden=True
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Take the answers of another tool into a project.
+
+    Example: comes annotate import project export.json --item image
+    """
+    from comes.annotate import import_answers, open_project
+
+    counts = import_answers(
+        open_project(folder),
+        answers,
+        item=item,
+        complementary=complementary,
+        words=parse_pairs(words, "--answers"),
+        chosen_by_model=chosen_by_model,
     )
+    print_summary(counts, as_json)
 
 
-app.command()(ask)
-app.command()(serve)
-app.command()(link)
-app.command()(links)
-app.command()(people)
-app.command()(control)
-app.command()(decide)
-app.command()(freeze)
-app.command()(add)
-app.command()(learn)
-app.command(name="import")(import_)
-app.command()(export)
-app.command()(report)
+@app.command()
+def export(
+    folder: Folder,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A .parquet, .csv, .npz or .jsonl.")
+    ],
+    raw: Annotated[bool, typer.Option("--raw", help="Every answer, with person and time.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the answers, for comes fit; or all of them as they were given.
+
+    Example: comes annotate export project -o answers.parquet
+
+    Example: comes annotate export project -o raw.csv --raw
+    """
+    from comes.annotate import export_answers, export_raw_answers, open_project
+
+    write = export_raw_answers if raw else export_answers
+    print_summary({**write(open_project(folder), output), "file": str(output)}, as_json)
+
+
+@app.command()
+def report(
+    folder: Folder,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also write a .html.")
+    ] = None,
+    features: Annotated[str | None, typer.Option(help="Of the items: estimates priors.")] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Report per class what was answered, how people agree, and what to ask next.
+
+    Example: comes annotate report project -o report.html --features X.npz
+    """
+    from comes.workflows.annotate import report_project
+
+    summary, described = report_project(folder, output, features=features, seed=seed)
+    if as_json:
+        print_json(described)
+    else:
+        _print_report(summary, described)
+
+
+COLUMNS = ("class", "cards", "answered", "excluded", "confirmed", "kappa", "prior_at_most")
+
+
+def _print_report(summary: "Summary", described: dict[str, Any]) -> None:
+    """Print a row per class, and what to ask next."""
+    rows = [{name: row[name] for name in COLUMNS} for row in described["classes"]]
+    for shown, row in zip(rows, described["classes"], strict=True):
+        if "class_prior" in row:
+            shown["class prior"] = _show_interval(
+                row["class_prior"], row["prior_lower"], row["prior_upper"]
+            )
+    print_rounded(rows, ".2f")
+    print(
+        f"{summary.n_done} of {summary.n_cards} cards are done; asking about every class of every "
+        f"item would take {summary.n_saved} more questions."
+    )
+    if any(row["asked"] for row in described["shares"]):
+        print("Estimated share of all items with each answer, with 95 % intervals:")
+        print_rows(
+            [
+                {"class": row["class"]}
+                | {
+                    word: _show_interval(row[word], row[f"{word}_lower"], row[f"{word}_upper"])
+                    for word in ("yes", "no")
+                }
+                for row in described["shares"]
+            ]
+        )
+    if summary.to_ask:
+        lacking = (
+            f"{row.name} ({row.n_excluded}; about {row.more_cards} more answers are needed)"
+            if row.can_be_enough
+            else f"{row.name} ({row.n_excluded}; {row.more_cards or 'no'} items left to ask about)"
+            for row in summary.to_ask
+        )
+        print_prose(f"Too few exclusions for stable training: {', '.join(lacking)}.")
+
+
+def _show_interval(value: float, lower: float, upper: float) -> str:
+    return "–" if value != value else f"{value:.2f} ({lower:.2f} to {upper:.2f})"

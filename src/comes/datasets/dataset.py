@@ -253,8 +253,8 @@ class Dataset:
         if self.answers is None:
             raise ComesError(
                 "candidates or complementary labels are needed, and the data has only true "
-                "labels. Name the columns of the candidates, make some with 'comes generate', or "
-                "say with --candidates that the labels of the file are candidates."
+                "labels. Name the columns of the candidates, draw some ('comes datasets convert "
+                "--simulate'), or say with --candidates that the labels of the file are candidates."
             )
         return self.answers
 

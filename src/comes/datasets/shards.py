@@ -376,8 +376,8 @@ def list_files(source: str | Path) -> list[ShardFile]:
         raise ComesError(
             f"{source} has no shards; expected files that end in {', '.join(ENDINGS[:-1])} or "
             f"{ENDINGS[-1]}. Other files are not read in blocks of rows: write LIBSVM and .npz "
-            "files as Parquet first ('comes datasets convert FILE FILE.parquet'), and turn "
-            "pictures into features ('comes features')."
+            "files as Parquet first ('comes datasets convert FILE -o FILE.parquet'), and turn "
+            "pictures into features (the same command)."
         )
     endings = list(dict.fromkeys(file.ending for file in files))
     if len(endings) > 1:

@@ -93,7 +93,7 @@ class DataSpec:
 
     name: str  # of `comes datasets`, "scenes", or the path of a file
     case: Case | None = None  # None: the data set comes with candidates, or answers are drawn
-    rate: Share | None = None  # of the case, as `comes generate --rate`
+    rate: Share | None = None  # of the case, as `comes datasets convert --rate`
     test: str | None = None  # the data set to test on; by default rows of this one
     rows: int | None = Field(default=None, ge=10)  # of "scenes"; 2000 by default
     read: Mapping[str, Any] | None = None  # how a file is read: fields of a ReadOptions

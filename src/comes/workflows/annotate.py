@@ -1,22 +1,17 @@
-"""Annotation projects: add questions, draw them with a model, report what was answered."""
+"""Annotation projects: report what was answered, and draw questions with a model."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from comes.annotate import (
-    ItemSource,
     Project,
     Summary,
     add_active_cards,
-    add_chosen_cards,
-    add_classes,
-    add_items,
-    add_random_cards,
     collect_answers,
     count_new_answers,
     count_rounds,
@@ -24,56 +19,24 @@ from comes.annotate import (
     estimate_shares,
     find_open_pairs,
     open_project,
-    reopen_skipped_cards,
     summarise,
     write_overview,
 )
 from comes.answers import AnswerRates
 from comes.answers.questions import draw_questions, expected_bits
 from comes.datasets import Dataset, ReadOptions, join_features, read_features
-from comes.datasets.table import read_table
 from comes.errors import ComesError
 from comes.files import check_file_target, refuse_inputs
 from comes.workflows.data import read_project
 from comes.workflows.fit import fit_model
 from comes.workflows.predict import Classifier, as_model, rates_of_people, score_dataset
 
-
-def add_questions(
-    project: Project | str | Path,
-    *,
-    classes: Sequence[str] | None = None,
-    items: str | Path | ItemSource | None = None,
-    new_classes: str | Path | None = None,
-    images: str | Path | None = None,
-    rate: float | None = None,
-    cards: str | Path | None = None,
-    skipped: bool = False,
-    seed: int = 0,
-) -> dict[str, int]:
-    """Add items, classes or cards to a project, in one way, and return how many."""
-    ways = [bool(classes), items is not None, new_classes is not None, cards is not None, skipped]
-    if ways.count(True) != 1:
-        raise ComesError(
-            "say what to add: --items, --new-classes, --classes with --rate, --cards, --active or "
-            "--skipped, one of them."
-        )
-    project = _as_project(project)
-    if items is not None:
-        return add_items(project, items, images=images, rate=rate, seed=seed)
-    if new_classes is not None:
-        return add_classes(project, new_classes, rate=rate, seed=seed)
-    if classes:
-        n_added = add_random_cards(project, classes, 0.1 if rate is None else rate, seed)
-    elif cards is not None:
-        n_added = add_chosen_cards(project, read_table(Path(cards), ("item", "label")))
-    else:
-        n_added = reopen_skipped_cards(project)
-    return {"cards_added": n_added}
+AUTO = "auto"  # a model trained on the answers of the project
+UNKNOWN = 0.5  # relevance of a class that the model does not know: every answer tells as much
 
 
 def report_project(
-    project: Project | str | Path,
+    folder: str | Path,
     output: str | Path | None = None,
     *,
     features: str | Path | None = None,
@@ -85,7 +48,7 @@ def report_project(
             raise ComesError(f"{output} should end in .html; a page is written there.")
         check_file_target(output)
         refuse_inputs(output, features)
-    project = _as_project(project)
+    project = open_project(folder)
     priors = None
     if features is not None:
         from comes.workflows.priors import estimate_priors
@@ -100,26 +63,8 @@ def report_project(
     return summary, describe_summary(summary, priors) | {"shares": shares}
 
 
-def _as_project(project: Project | str | Path) -> Project:
-    return open_project(project) if isinstance(project, str | Path) else project
-
-
-AUTO = "auto"  # a model trained on the answers of the project
-UNKNOWN = 0.5  # relevance of a class that the model does not know: every answer tells as much
-
-
-class ActiveRound(NamedTuple):
-    """A round of questions that a model drew."""
-
-    round: int
-    answers: int  # that the model learned from
-    cards: int
-    bits: float  # that an answer is expected to tell, on average
-    seconds: float
-
-
 def draw_round(
-    project: Project | str | Path,
+    project: Project,
     count: int,
     *,
     model: Classifier | str | Path = AUTO,
@@ -127,10 +72,9 @@ def draw_round(
     floor: float = 0.2,
     settings: dict[str, Any] | None = None,
     seed: int = 0,
-) -> ActiveRound:
+) -> dict[str, Any]:
     """Draw questions with known probabilities, more of those whose answers tell much."""
     started, learned_at = time.perf_counter(), time.time()
-    project = _as_project(project)
     is_open = find_open_pairs(project)
     if not is_open.any():
         raise ComesError("nothing is left to ask: every pair has a question.")
@@ -148,9 +92,13 @@ def draw_round(
     drawn = draw_questions(eta, count, is_open=is_open, rates=rates, floor=floor, seed=seed)
     number = add_active_cards(project, drawn, eta, rates, seed=seed, learned_at=learned_at)
     bits = expected_bits(eta, rates)[drawn.row, drawn.label]
-    n_answers = int((dataset.known_answers().codes != 0).sum())
-    seconds = time.perf_counter() - started
-    return ActiveRound(number, n_answers, len(drawn.row), float(bits.mean()), seconds)
+    return {
+        "round": number,
+        "learned_from": int((dataset.known_answers().codes != 0).sum()),
+        "cards_added": len(drawn.row),
+        "bits_per_answer": round(float(bits.mean()), 3),
+        "seconds": round(time.perf_counter() - started, 1),
+    }
 
 
 def score_pairs(
@@ -182,22 +130,20 @@ def score_pairs(
 
 
 def learn_in_rounds(
-    project: Project | str | Path,
+    project: Project,
     every: int = 200,
     *,
     rounds: int | None = None,
     wait: float = 2.0,
-    on_round: Callable[[ActiveRound], None] = lambda drawn: None,
     on_wait: Callable[[int], None] = lambda missing: None,
     seed: int = 0,
     **options: Any,
-) -> list[ActiveRound]:
-    """Draw a round of questions whenever so many new answers are there, until it is interrupted."""
+) -> Iterator[dict[str, Any]]:
+    """Draw a round of questions whenever so many new answers are there, until nothing is left."""
     if every < 1:
         raise ComesError(f"every must be 1 or more answers; got {every}.")
-    project = _as_project(project)
-    done: list[ActiveRound] = []
-    while rounds is None or len(done) < rounds:
+    n_done = 0
+    while rounds is None or n_done < rounds:
         missing = every - count_new_answers(project)
         if missing > 0:
             on_wait(missing)
@@ -205,7 +151,6 @@ def learn_in_rounds(
             time.sleep(wait)
             missing = every - count_new_answers(project)
         if not find_open_pairs(project).any():
-            break
-        done.append(draw_round(project, every, seed=seed + count_rounds(project), **options))
-        on_round(done[-1])
-    return done
+            return
+        yield draw_round(project, every, seed=seed + count_rounds(project), **options)
+        n_done += 1

@@ -1,4 +1,4 @@
-"""An annotation project as data: what was answered, with the texts or images that it is about."""
+"""Data sets as commands take them: read, described, written in another format, simulated."""
 
 import fnmatch
 import os
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -16,25 +16,40 @@ from comes.datasets import (
     Dataset,
     Images,
     ReadOptions,
-    check_dataset,
     join_features,
     open_dataset,
     read_features,
+    read_images,
     write_dataset,
 )
 from comes.datasets.checks import Finding
 from comes.datasets.formats import check_writable
+from comes.datasets.predictions import check_feature_target, write_features
 from comes.datasets.table_datasets import TableForm
 from comes.errors import ComesError
 from comes.files import check_file_target, expanded, refuse_inputs
 from comes.generation import Case, generate, simulate_answers
+from comes.progress import progress_bar
 from comes.tables import Column, ColumnEncoder, describe_columns
 from comes.tables.columns import find_item_column, needs_encoding
 
-if TYPE_CHECKING:
-    from comes.annotate import Project
 DESCRIPTION = "project.json"
-FIELDS = ("features", "feature_columns", "n_features", "text")  # of a reading that may be given
+FIELDS = ("features", "feature_columns", "n_features", "text")  # a project may be read with these
+ROLES = {
+    "label": "labels",
+    "truth": "true labels; nothing is trained on them",
+    "item": "the names of the items",
+    "ignored": "left out",
+}
+PLURALS = {
+    "number": "numbers",
+    "category": "categories",
+    "boolean": "booleans",
+    "date": "dates",
+    "text": "texts",
+}
+ANSWER_RATES = ("asked_rate", "no_rate", "yes_rate", "mistake_rate")
+ANSWER_STRENGTHS = ("doubt_strength", "asked_strength")
 
 
 def is_project(data: str | Path) -> bool:
@@ -51,9 +66,9 @@ def read_project(folder: str | Path, reading: ReadOptions | None = None) -> Data
             f"{folder} is an annotation project, which says itself what its items and labels are. "
             f"Leave {foreign[0]!r} out."
         )
-    from comes.annotate import collect_answers, collect_data
+    from comes.annotate import collect_answers, collect_data, open_project
 
-    project = _open(folder)
+    project = open_project(folder)
     try:
         if reading.features is None:
             return collect_data(project)
@@ -70,36 +85,28 @@ def open_if_project(data: Dataset | str | Path) -> Dataset | str | Path:
     return read_project(data)
 
 
+def as_dataset(data: Dataset | str | Path, reading: ReadOptions | None) -> Dataset:
+    """Return a data set as it is, or read it; the folder of an annotation project is data, too."""
+    if isinstance(data, Dataset):
+        return data
+    return read_project(data, reading) if is_project(data) else open_dataset(data, reading)
+
+
 def with_text_column(data: Dataset | str | Path, reading: ReadOptions | None) -> ReadOptions | None:
     """Return the reading, which for a project of texts says that they are texts."""
     is_read = reading is not None and bool(reading.given)
     if is_read or isinstance(data, Dataset) or not is_project(data):
         return reading
-    project = _open(data)
+    from comes.annotate import open_project
+
+    project = open_project(data)
     project.engine.dispose()
     return ReadOptions(text=["text"]) if project.kind == "text" else reading
 
 
-def _open(folder: str | Path) -> "Project":
-    """Open a project; the packages that this needs are imported only here."""
-    from comes.annotate import open_project
-
-    return open_project(folder)
-
-
-ROLES = {
-    "label": "labels",
-    "truth": "true labels; nothing is trained on them",
-    "item": "the names of the items",
-    "ignored": "left out",
-}
-PLURALS = {
-    "number": "numbers",
-    "category": "categories",
-    "boolean": "booleans",
-    "date": "dates",
-    "text": "texts",
-}
+def reading_files(reading: ReadOptions | None) -> tuple[str | Path | None, ...]:
+    """Return what is read beside the data."""
+    return () if reading is None else (reading.features, reading.images, reading.xml)
 
 
 def make_encoder(
@@ -109,11 +116,23 @@ def make_encoder(
 
     Texts become vectors of the embedding, if one is named.
     """
-    if embedding is not None:
-        return _make_embedder(dataset, make_encoder(dataset, reading), embedding)
+    X, kinds = dataset.X, _name_kinds(dataset, reading)
+    if embedding is None:
+        return ColumnEncoder(kinds) if kinds else None
+    columns = describe_columns(X, kinds or None) if isinstance(X, pd.DataFrame) else ()
+    if not any(column.kind == "text" for column in columns):
+        raise ComesError(
+            f"the embedding {embedding!r} is for texts, and no column is taken for a text. Name "
+            "it (--text), or leave the embedding out (--embedding)."
+        )
+    return ColumnEncoder(kinds or None, text=embedding)
+
+
+def _name_kinds(dataset: Dataset, reading: ReadOptions | None) -> dict[str, str]:
+    """Return what the reading says that columns of a table are."""
     asked = {kind: getattr(reading, kind, None) or () for kind in PLURALS}
     if not any(asked.values()):
-        return None
+        return {}
     if not isinstance(dataset.X, pd.DataFrame):
         raise ComesError(
             "text, category, number and date (--text, --category, --number, --date) name columns "
@@ -132,40 +151,14 @@ def make_encoder(
                     f"(--{first}, --{kind})."
                 )
             kinds |= dict.fromkeys(found or [pattern], kind)  # one that is not there is refused
-    return ColumnEncoder(kinds)
-
-
-def _make_embedder(dataset: Dataset, given: ColumnEncoder | None, embedding: str) -> ColumnEncoder:
-    """Return an encoder that embeds texts; raise if no column is one."""
-    X, kinds = dataset.X, None if given is None else given.kinds
-    columns = describe_columns(X, kinds) if isinstance(X, pd.DataFrame) else ()
-    if not any(column.kind == "text" for column in columns):
-        raise ComesError(
-            f"the embedding {embedding!r} is for texts, and no column is taken for a text. Name "
-            "it (--text), or leave the embedding out (--embedding)."
-        )
-    return ColumnEncoder(kinds, text=embedding)
+    return kinds
 
 
 def list_columns(dataset: Dataset, reading: ReadOptions | None = None) -> list[dict[str, Any]]:
     """Return a row per column of a table: what it is taken for, why, and what becomes of it.
 
-    Columns of complete numbers, an id among them aside, are features as they are. Those that are no
-    features come last.
+    Features come first. Columns of complete numbers are features as they are.
     """
-    rows = _list_features(dataset, reading)
-    asked = {} if reading is None else {"label": reading.labels, "truth": reading.relevant}
-    for name, (role, n_missing) in dataset.roles.items() if rows else ():
-        why = "its name says so" if role == "item" or asked.get(role) is None else "asked for"
-        if role == "ignored" or (reading is not None and name == reading.item):
-            why = "asked for"
-        column = Column(name, "ignored", why, n_missing)
-        rows.append(_describe(column, taken_for=role, becomes=ROLES[role]))
-    return rows
-
-
-def _list_features(dataset: Dataset, reading: ReadOptions | None) -> list[dict[str, Any]]:
-    """Return a row per feature column of a table."""
     encoder, X = make_encoder(dataset, reading), dataset.X
     if not isinstance(X, pd.DataFrame):
         return []
@@ -173,25 +166,30 @@ def _list_features(dataset: Dataset, reading: ReadOptions | None) -> list[dict[s
         columns = [Column(str(name), "number", "numbers", n_features=1) for name in X.columns]
     else:
         columns = list((encoder or ColumnEncoder()).fit(X).columns_)
-    rows = [_describe(column) for column in columns]
     item = None if dataset.items is None else find_item_column(X)
-    return [
-        row | {"becomes": "left out; it names the items"} if row["column"] == item else row
-        for row in rows
-    ]
+    becomes = {item: "left out; it names the items"}
+    rows = [_describe(c, c.kind, becomes.get(c.name, c.becomes)) for c in columns]
+    asked = {} if reading is None else {"label": reading.labels, "truth": reading.relevant}
+    for name, (role, n_missing) in dataset.roles.items():
+        is_item = reading is not None and name == reading.item
+        is_guessed = role != "ignored" and not is_item and asked.get(role) is None
+        column = Column(
+            name, "ignored", "its name says so" if is_guessed else "asked for", n_missing
+        )
+        rows.append(_describe(column, role, ROLES[role]))
+    return rows
 
 
-def _describe(column: Column, **changes: str) -> dict[str, Any]:
+def _describe(column: Column, taken_for: str, becomes: str) -> dict[str, Any]:
     """Return a column as a row of a table."""
-    row = {
+    return {
         "column": column.name,
-        "taken_for": column.kind,
+        "taken_for": taken_for,
         "why": column.why,
         "missing": column.n_missing,
-        "becomes": column.becomes,
+        "becomes": becomes,
         "features": column.n_features or 0,
     }
-    return row | changes
 
 
 def name_item_column(dataset: Dataset, reading: ReadOptions | None) -> str | None:
@@ -214,19 +212,7 @@ def summarise_columns(columns: tuple[Column, ...]) -> dict[str, str]:
 
 
 def list_datasets() -> list[dict[str, Any]]:
-    """Return a row for every data set, and every split of one, that has a name.
-
-    Returns
-    -------
-    rows : list of dict
-        name, rows (None where published copies differ), features (None for images), labels,
-        at_hand, download, about.
-
-    Examples
-    --------
-    >>> {row["name"]: row["labels"] for row in list_datasets()}["YeastBP"]
-    217
-    """
+    """Return a row for every data set, and every split of one, that has a name."""
     return [
         {
             "name": f"{known.name}:{split}" if split else known.name,
@@ -242,60 +228,10 @@ def list_datasets() -> list[dict[str, Any]]:
     ]
 
 
-def describe_dataset(
-    data: Dataset | str | Path, reading: ReadOptions | None = None
-) -> tuple[Dataset, list[Finding]]:
-    """Return a data set, and findings that deserve a look before training.
-
-    Parameters
-    ----------
-    data : Dataset, path or name
-    reading : ReadOptions, optional
-        What the columns of a file mean.
-
-    Examples
-    --------
-    >>> from comes.datasets import make_scenes
-    >>> dataset, findings = describe_dataset(make_scenes(n=50))
-    >>> findings[0].name
-    'constant_features'
-    """
-    dataset = as_dataset(data, reading)
-    return dataset, check_dataset(dataset)
-
-
 def summarise_dataset(
-    dataset: Dataset,
-    findings: Sequence[Finding] = (),
-    reading: ReadOptions | None = None,
+    dataset: Dataset, findings: Sequence[Finding] = (), reading: ReadOptions | None = None
 ) -> dict[str, Any]:
-    """Return what a data set holds: counts, the names of features and labels, and findings.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    findings : sequence of Finding
-        As `describe_dataset` returns them.
-    reading : ReadOptions, optional
-        What the columns of a file mean.
-
-    Returns
-    -------
-    summary : dict
-        ``data``: rows, features (None without them, and for images), feature_names (None where
-        they have none), labels, labels_are ("answers", "candidates", "complementary", "positives"
-        or None), people (how many, or None), chosen (how many pairs a model chose, or None), and
-        how many pairs there are and of which kind. ``columns``: what every column of a
-        table is taken for, why, and what becomes of it. ``labels``: the same counts, by label.
-        ``findings``: numbers by name.
-
-    Examples
-    --------
-    >>> from comes.datasets import make_scenes
-    >>> summary = summarise_dataset(make_scenes(n=50))
-    >>> summary["data"]["labels_are"], summary["labels"][0]
-    (None, {'label': '0', 'relevant': 10})
-    """
+    """Return what a data set holds for json: counts, columns, labels, and findings by name."""
     answers, X = dataset.answers, None if isinstance(dataset.X, Images) else dataset.X
     counts = count_labels(dataset)
     labels_are = None if answers is None else answers.kind
@@ -340,153 +276,117 @@ def convert_dataset(
     *,
     reading: ReadOptions | None = None,
     form: TableForm = "wide",
+    simulate: Case | Literal["answers"] | None = None,
+    seed: int = 0,
+    **rates: Any,
 ) -> Dataset:
-    """Write a data set in another format, named by the ending, and return it.
+    """Write a data set in another format, with simulated labels if wanted, and return it.
 
     Parameters
     ----------
     data : Dataset, path or name
     output : path
-        .npz, .csv, .parquet, .mat or .jsonl.
+        The ending says the format: .npz, .csv, .parquet, .mat, .jsonl and others.
     reading : ReadOptions, optional
         What the columns of a file mean.
     form : {"wide", "names", "long"}
-        The form of the labels in a .csv or .parquet file.
+        The form of the labels in a table.
+    simulate : {"a", "b", "independent", "one", "size", "instance", "answers"}, optional
+        Draw candidates or answers from the true labels by this process.
+    seed : int
+    **rates
+        Of the process: ``rate`` and ``strength`` of candidates; for answers those of
+        `comes.generation.simulate_answers`, such as ``asked_rate``.
+
+    Returns
+    -------
+    dataset : Dataset
 
     Examples
     --------
     >>> import tempfile
     >>> from comes.datasets import make_scenes
-    >>> print(convert_dataset(make_scenes(n=50), Path(tempfile.mkdtemp()) / "scenes.npz"))
+    >>> path = Path(tempfile.mkdtemp()) / "scenes.npz"
+    >>> print(convert_dataset(make_scenes(n=50), path))
     50 rows, 256 features, 10 labels, 2.20 relevant per row, 0 rows without a relevant label
-    """
-    check_output(output, form, data, reading)
-    dataset = as_dataset(data, reading)
-    write_dataset(dataset, output, form)
-    return dataset
-
-
-def generate_candidates(
-    data: Dataset | str | Path,
-    output: str | Path | None = None,
-    *,
-    reading: ReadOptions | None = None,
-    case: Case = "b",
-    rate: float | Sequence[float] | None = None,
-    strength: float | None = None,
-    form: TableForm = "wide",
-    seed: int = 0,
-) -> Dataset:
-    """Return a data set whose candidates are drawn from its true labels; write it if asked.
-
-    Parameters
-    ----------
-    data : Dataset, path or name
-        Must have true labels.
-    output : path, optional
-        As in `convert_dataset`.
-    reading : ReadOptions, optional
-        What the columns of a file mean.
-    case, rate, strength, seed
-        The random process: a, b, independent, one, size or instance.
-    form : {"wide", "names", "long"}
-
-    Examples
-    --------
-    >>> from comes.datasets import make_scenes
-    >>> made = generate_candidates(make_scenes(n=500), case="b", rate=0.5)
+    >>> made = convert_dataset(path, path.with_name("made.csv"), simulate="b", rate=0.5)
     >>> round(float((~made.candidates).sum() / (~made.relevant).sum()), 1)
     0.5
     """
-    if output is not None:
-        check_output(output, form, data, reading)
-    dataset = as_dataset(data, reading)
-    X = dataset.known_features() if case == "instance" else None
-    relevant = dataset.known_relevant()
-    candidates = generate(case, relevant, X, rate=rate, strength=strength, seed=seed)
-    answers = Answers.from_candidates(candidates)
-    made = replace(dataset, answers=answers, from_complementary=False)
-    if output is not None:
-        write_dataset(made, output, form)
-    return made
-
-
-def as_dataset(data: Dataset | str | Path, reading: ReadOptions | None) -> Dataset:
-    """Return a data set as it is, or read it; the folder of an annotation project is data, too."""
-    if isinstance(data, Dataset):
-        return data
-    return read_project(data, reading) if is_project(data) else open_dataset(data, reading)
-
-
-def check_output(
-    output: str | Path, form: TableForm, data: Dataset | str | Path, reading: ReadOptions | None
-) -> None:
-    """Raise unless a data set could be written there, and no file that is read is there."""
     check_writable(Path(output), form)
     check_file_target(output)
     refuse_inputs(output, data, *reading_files(reading))
+    with progress_bar(3, "convert", unit="step") as advance:
+        dataset = as_dataset(data, reading)
+        advance()
+        if simulate is not None:
+            dataset = simulate_labels(dataset, simulate, seed=seed, **rates)
+        advance()
+        write_dataset(dataset, output, form)
+        advance()
+    return dataset
 
 
-def reading_files(reading: ReadOptions | None) -> tuple[str | Path | None, ...]:
-    """Return what is read beside the data."""
-    return () if reading is None else (reading.features, reading.images, reading.xml)
-
-
-def generate_answers(
-    data: Dataset | str | Path,
-    output: str | Path | None = None,
-    *,
-    reading: ReadOptions | None = None,
-    asked_rate: float | Sequence[float] = 0.1,
-    no_rate: float | Sequence[float] = 0.8,
-    yes_rate: float | Sequence[float] = 0.8,
-    mistake_rate: float = 0.0,
-    doubt_strength: float = 0.0,
-    asked_strength: float = 0.0,
-    form: TableForm = "wide",
-    seed: int = 0,
+def simulate_labels(
+    dataset: Dataset, case: Case | Literal["answers"] = "b", *, seed: int = 0, **rates: Any
 ) -> Dataset:
-    """Return a data set whose answers are drawn from its true labels; write it if asked.
+    """Return a data set whose candidates or answers are drawn from its true labels."""
+    of_answers = (*ANSWER_RATES, *ANSWER_STRENGTHS)
+    for name, value in rates.items():
+        if name not in (of_answers if case == "answers" else ("rate", "strength")):
+            option = name.replace("_", "-")
+            raise ComesError(f"case {case} has no {option}; got {value}. Leave it out.")
+    relevant = dataset.known_relevant()
+    if case == "answers":
+        needs_features = any(rates.get(name) for name in ANSWER_STRENGTHS)
+        X = dataset.known_features() if needs_features else None
+        answers = simulate_answers(relevant, X, seed=seed, **rates)
+        if answers.asked is not None and not answers.asked.any():
+            raise ComesError(
+                "nothing was asked, so there is nothing to learn from. Give a larger asked_rate "
+                "(--asked-rate)."
+            )
+    else:
+        X = dataset.known_features() if case == "instance" else None
+        answers = Answers.from_candidates(generate(case, relevant, X, seed=seed, **rates))
+    return replace(dataset, answers=answers, from_complementary=False)
 
-    Parameters
-    ----------
-    data : Dataset, path or name
-        Must have true labels.
-    output : path, optional
-        As in `convert_dataset`.
-    reading : ReadOptions, optional
-        What the columns of a file mean.
-    asked_rate, no_rate, yes_rate, mistake_rate, doubt_strength, asked_strength, seed
-        The random process: as in `comes.generation.simulate_answers`.
-    form : {"wide", "names", "long"}
 
-    Examples
-    --------
-    >>> from comes.datasets import make_scenes
-    >>> generate_answers(make_scenes(n=500), yes_rate=0).answers
-    Answers about 500 rows and 10 labels: 487 of 5000 pairs asked, 298 no, 0 yes, 189 maybe
+def are_pictures(data: str | Path, reading: ReadOptions) -> bool:
+    """Return whether data are pictures without labels: a folder, a .zip, or a table of names."""
+    path = expanded(data)
+    if os.path.isdir(path):
+        return not is_project(path)
+    has_labels = reading.labels is not None or reading.relevant is not None
+    return path.suffix.lower() == ".zip" or (reading.images is not None and not has_labels)
+
+
+def convert_pictures(
+    data: str | Path,
+    output: str | Path,
+    reading: ReadOptions,
+    *,
+    backbone: str = "resnet50",
+    weights: str | Path | None = "imagenet",
+    image_size: int | None = None,
+    device: str = "auto",
+) -> dict[str, Any]:
+    """Write the features of pictures by a frozen network; say how many there are.
+
+    The cache holds them as they are computed: after a kill, the same call goes on.
     """
-    if output is not None:
-        check_output(output, form, data, reading)
-    dataset = as_dataset(data, reading)
-    X = dataset.known_features() if doubt_strength or asked_strength else None
-    answers = simulate_answers(
-        dataset.known_relevant(),
-        X,
-        asked_rate=asked_rate,
-        no_rate=no_rate,
-        yes_rate=yes_rate,
-        mistake_rate=mistake_rate,
-        doubt_strength=doubt_strength,
-        asked_strength=asked_strength,
-        seed=seed,
-    )
-    if answers.asked is not None and not answers.asked.any():
-        raise ComesError(
-            f"nothing was asked at asked_rate (--asked-rate) {asked_rate}, so there is nothing to "
-            "learn from. Give a larger rate."
-        )
-    made = replace(dataset, answers=answers, from_complementary=False)
-    if output is not None:
-        write_dataset(made, output, form)
-    return made
+    check_feature_target(output)
+    refuse_inputs(output, data, reading.images, weights)
+    import torch
+
+    from comes.images import compute_features, make_backbone
+    from comes.training.rows import choose_device
+
+    where = choose_device(device)
+    pictures = read_images(data, reading.images, reading.skip_broken)
+    network = make_backbone(backbone, weights, pictures, size=image_size, device=where)
+    network.classifier = None  # the last layer, not the classes of the network
+    precision = torch.bfloat16 if where.type == "cuda" else None
+    X = compute_features(network, pictures, where, precision)
+    write_features(X, pictures.names, output)
+    return {"images": len(X), "features": X.shape[1], "file": str(output)}

@@ -53,7 +53,7 @@ def test_data_sets_at_hand_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name in ("emotions.arff", "emotions.xml"):
         (tmp_path / "mulan" / name).touch()
     monkeypatch.setenv("COMES_DATA", str(tmp_path))
-    assert check_installation().datasets == ("emotions",)
+    assert check_installation()["datasets"] == ["emotions"]
 
 
 def test_a_folder_that_is_not_there_is_a_problem(
@@ -74,9 +74,9 @@ def test_a_package_that_is_too_old_is_a_problem(
 ) -> None:
     write_metadata(tmp_path, "numpy", "1.20.0")
     monkeypatch.syspath_prepend(tmp_path)
-    (problem,) = check_installation().problems
-    assert problem.what.startswith("numpy is 1.20.0; comes needs numpy>=")
-    assert problem.cure.startswith("pip install 'numpy>=")
+    (problem,) = check_installation()["problems"]
+    assert problem["what"].startswith("numpy is 1.20.0; comes needs numpy>=")
+    assert problem["cure"].startswith("pip install 'numpy>=")
 
 
 def test_a_gpu_that_torch_does_not_see_is_a_problem(
@@ -88,10 +88,10 @@ def test_a_gpu_that_torch_does_not_see_is_a_problem(
     driver.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    (problem,) = check_installation().problems
-    assert problem.what == f"torch {torch.__version__} does not see the GPU: NVIDIA T4."
+    (problem,) = check_installation()["problems"]
+    assert problem["what"] == f"torch {torch.__version__} does not see the GPU: NVIDIA T4."
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # hidden on purpose
-    assert check_installation().is_healthy
+    assert not check_installation()["problems"]
 
 
 def test_packages_that_are_missing_or_cannot_be_imported_are_problems(tmp_path: Path) -> None:
@@ -137,5 +137,5 @@ def test_every_extra_says_what_it_gives() -> None:
 
 def test_paths_do_not_name_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    (cache,) = check_installation().folders
-    assert cache.path == os.path.join("~", "cache")
+    (cache,) = check_installation()["folders"]
+    assert cache["path"] == os.path.join("~", "cache")

@@ -3,6 +3,7 @@
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,14 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return command_runner(monkeypatch, capsys)
 
 
+def files_of(split: dict[str, Any]) -> list[Path]:
+    return [Path(split[side]["file"]) for side in ("train", "test")]
+
+
+def rows_of(split: dict[str, Any]) -> list[int]:
+    return [split[side]["rows"] for side in ("train", "test")]
+
+
 def write_photos(path: Path, n: int = 60, end: str = "\r\n") -> list[str]:
     """Write a csv with quotes, line ends in cells, and numbers written in odd ways."""
     rows = [f"p{k:03},{k}.50,{'1e-3' if k % 2 else '.001'},{TEXTS[k % 6]}" for k in range(n)]
@@ -38,9 +47,10 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
     rows = write_photos(path)
     before = path.read_bytes()
     split = split_data(path, test_share=0.25, reading=READING)
-    assert (split.train.name, split.test.name) == ("photos-train.csv", "photos-test.csv")
-    assert split.n_rows == (45, 15) and path.read_bytes() == before
-    texts = [file.read_bytes().decode("utf-8-sig") for file in (split.train, split.test)]
+    train, test = files_of(split)
+    assert (train.name, test.name) == ("photos-train.csv", "photos-test.csv")
+    assert rows_of(split) == [45, 15] and path.read_bytes() == before
+    texts = [file.read_bytes().decode("utf-8-sig") for file in files_of(split)]
     found = []
     for text in texts:
         head, *records = text.split("\r\n")
@@ -48,7 +58,7 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
         found += records
     assert sorted(found) == sorted(rows)
     whole = open_dataset(path, READING)
-    for file in (split.train, split.test):
+    for file in files_of(split):
         part = open_dataset(file, READING)
         assert part.items is not None and whole.items is not None
         place = [whole.items.index(name) for name in part.items]
@@ -64,16 +74,15 @@ def test_lines_end_as_they_did_and_are_packed_alike(tmp_path: Path) -> None:
         path = tmp_path / f"photos{len(end)}{ord(end[0])}.csv"
         path.write_bytes(end.join(["id,red,labels", *rows]).encode())
         split = split_data(path, reading=READING)
-        parts = [file.read_bytes().decode().split(end)[1:] for file in (split.train, split.test)]
+        parts = [file.read_bytes().decode().split(end)[1:] for file in files_of(split)]
         found = [row.strip("\n") for part in parts for row in part if row]
         assert sorted(found) == rows, repr(end)
     packed = tmp_path / "photos.csv.gz"
     packed.write_bytes(gzip.compress("\n".join(["id,red,labels", *rows]).encode()))
     texts = []
     for number in (1, 2):
-        test = tmp_path / f"test{number}.csv.gz"
-        split_data(packed, reading=READING, train=tmp_path / f"{number}.csv.gz", test=test)
-        texts.append(test.read_bytes())
+        split = split_data(packed, tmp_path / f"{number}.csv.gz", reading=READING)
+        texts.append(files_of(split)[1].read_bytes())
     assert texts[0] == texts[1]
 
 
@@ -90,9 +99,9 @@ def test_the_same_seed_splits_alike_and_another_does_not(tmp_path: Path) -> None
     write_photos(path)
     texts = []
     for number, seed in enumerate((0, 0, 1)):
-        train, test = (tmp_path / f"{side}{number}.csv" for side in ("train", "test"))
-        split_data(path, seed=seed, reading=READING, train=train, test=test)
-        texts.append(test.read_bytes())
+        (tmp_path / str(number)).mkdir()
+        split_data(path, tmp_path / str(number), seed=seed, reading=READING)
+        texts.append((tmp_path / str(number) / "photos-test.csv").read_bytes())
     assert texts[0] == texts[1] != texts[2]
 
 
@@ -106,15 +115,15 @@ def test_groups_and_copies_stay_together(tmp_path: Path) -> None:
     reading = ReadOptions(labels=["has_sky"])
     with pytest.warns(ComesWarning, match="'person' is empty in 1 rows"):
         split = split_data(tmp_path / "visits.parquet", groups="person", reading=reading)
-    train, test = (pq.read_table(file).to_pandas() for file in (split.train, split.test))
+    train, test = (pq.read_table(file).to_pandas() for file in files_of(split))
     assert not set(train["person"].dropna()) & set(test["person"].dropna())
     assert not set(train["red"]) & set(test["red"])
     assert {"p7", "p8"} <= set(train["person"]) or {"p7", "p8"} <= set(test["person"])
     both, order = pd.concat([train, test]), ["red", "person"]
     both, table = (t.sort_values(order, ignore_index=True) for t in (both, table))
     pd.testing.assert_frame_equal(both, table)
-    assert sum(split.n_groups) == 40 and split.n_copies == 1
-    assert abs(split.n_rows[1] - 40) <= 5
+    assert split["train"]["groups"] + split["test"]["groups"] == 40 and split["copies"] == 1
+    assert abs(split["test"]["rows"] - 40) <= 5
 
 
 def test_answers_about_an_item_stay_together(tmp_path: Path) -> None:
@@ -122,9 +131,9 @@ def test_answers_about_an_item_stay_together(tmp_path: Path) -> None:
     path = tmp_path / "answers.csv"
     path.write_text("\n".join(["item,label,answer,person", *lines]))
     split = split_data(path, test_share=0.3)
-    parts = [file.read_text().split()[1:] for file in (split.train, split.test)]
+    parts = [file.read_text().split()[1:] for file in files_of(split)]
     assert sorted(parts[0] + parts[1]) == sorted(lines)
-    assert split.n_rows == (21, 9) and [len(part) for part in parts] == [63, 27]
+    assert rows_of(split) == [21, 9] and [len(part) for part in parts] == [63, 27]
     items = [{line.split(",")[0] for line in part} for part in parts]
     assert not items[0] & items[1]
 
@@ -143,7 +152,7 @@ def test_answers_of_every_kind_survive_in_archives(tmp_path: Path) -> None:
         path = tmp_path / f"data{ending}"
         write_dataset(whole, path)
         split = split_data(path)
-        parts = [open_dataset(file) for file in (split.train, split.test)]
+        parts = [open_dataset(file) for file in files_of(split)]
         found = [pair for part in parts for pair in list_pairs(part)]
         assert sorted(found) == sorted(list_pairs(open_dataset(path))), ending
 
@@ -153,8 +162,9 @@ def test_lines_of_libsvm_keep_their_first_line(tmp_path: Path) -> None:
     lines = [f"{k % 3} 0:{k} 1:1" for k in range(20)]
     path.write_text("\n".join(["20 5 3", *lines, ""]))
     split = split_data(path, test_share=0.25)
-    assert split.test.read_text().startswith("5 5 3\n")
-    assert open_dataset(split.train).X.shape == (15, 5)
+    train, test = files_of(split)
+    assert test.read_text().startswith("5 5 3\n")
+    assert open_dataset(train).X.shape == (15, 5)
 
 
 def test_packed_tables_and_spreadsheets_are_split(tmp_path: Path) -> None:
@@ -163,18 +173,18 @@ def test_packed_tables_and_spreadsheets_are_split(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress("\n".join(["id;red;labels", *rows]).encode()))
     reading = ReadOptions(labels=["labels"], item="id", separator="/")
     split = split_data(packed, reading=reading)
-    assert split.test.name == "photos-test.csv.gz"
-    parts = [gzip.decompress(f.read_bytes()).decode().split() for f in (split.train, split.test)]
+    assert files_of(split)[1].name == "photos-test.csv.gz"
+    parts = [gzip.decompress(file.read_bytes()).decode().split() for file in files_of(split)]
     assert sorted(parts[0][1:] + parts[1][1:]) == sorted(rows)
     sheet = tmp_path / "photos.xlsx"
     table = pd.DataFrame({"id": [f"00{k}" for k in range(20)], "red": np.arange(20) / 3})
     table["labels"] = [TEXTS[k % 2] for k in range(20)]
     table.to_excel(sheet, index=False)
     split = split_data(sheet, reading=ReadOptions(labels=["labels"], item="id"))
-    both = [open_dataset(file, labels=["labels"], item="id") for file in (split.train, split.test)]
+    both = [open_dataset(file, labels=["labels"], item="id") for file in files_of(split)]
     names = [name for part in both for name in part.items or ()]
     assert sorted(names) == sorted(table["id"])
-    assert pd.read_excel(split.test)["red"].dtype == float
+    assert pd.read_excel(files_of(split)[1])["red"].dtype == float
     values = dict(zip(names, [x for part in both for x in part.X["red"]], strict=True))
     np.testing.assert_allclose([values[name] for name in table["id"]], table["red"])
 
@@ -217,16 +227,17 @@ def test_features_elsewhere_need_names_of_items(tmp_path: Path) -> None:
     pairs = np.repeat(RNG.normal(size=(10, 2)), 2, axis=0)  # every row has a copy
     np.savez(tmp_path / "X.npz", X=pairs, items=items)
     split = split_data(tmp_path / "labels.csv", reading=reading)
-    assert split.n_copies == 10 and split.n_rows == (16, 4)
-    assert len(open_dataset(split.test, reading).X) == 4
+    assert split["copies"] == 10 and rows_of(split) == [16, 4]
+    assert len(open_dataset(files_of(split)[1], reading).X) == 4
 
 
 def test_a_name_is_split_into_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("comes.datasets.split.open_dataset", lambda *_: make_scenes(n=50))
     split = split_data("scenes:train")
-    assert (split.train.name, split.n_rows) == ("scenes-train-train.npz", (40, 10))
-    assert len(open_dataset(split.test)) == 10
+    train, test = files_of(split)
+    assert train.name == "scenes-train-train.npz" and rows_of(split) == [40, 10]
+    assert len(open_dataset(test)) == 10
 
 
 def test_the_command_says_what_went_where(run: Run, tmp_path: Path) -> None:
@@ -243,8 +254,10 @@ def test_the_command_says_what_went_where(run: Run, tmp_path: Path) -> None:
     assert "1 label is relevant to no row to t" in shown.stderr and "'is_rare'" in shown.stderr
     assert "--ignore" in shown.stdout
     assert "exists already" in run(*command, code=1).stderr
-    found = json.loads(run(*command, "--json", "--train", "a.csv", "--test", "b.csv").stdout)
-    assert found["train"]["rows"] == 40 and found["test"]["file"].endswith("b.csv")
+    found = json.loads(run(*command, "--json", "-o", "a").stdout)
+    assert found["train"]["rows"] == 40 and found["test"]["file"].endswith("a-test.csv")
+    assert json.loads(run(*command, "--json", "-o", "a.csv").stdout) == found
+    assert len(run(*command, "-o", "a").stdout.splitlines()) <= 12
     assert found["labels"][0] == {"label": "is_sky", "relevant in train": 16, "relevant in test": 4}
 
 
@@ -254,9 +267,8 @@ def test_what_cannot_be_split_says_why(run: Run, tmp_path: Path) -> None:
     for options, message in (
         (("--test-share", "1"), "must lie between 0 and 1; got 1"),
         (("--groups", "person"), "there is no column 'person'"),
-        (("--train", "photos.csv"), "would be replaced"),
-        (("--test", "b.parquet"), "must end in .csv"),
-        (("--train", "a.csv", "--test", "a.csv"), "two results would go to a.csv"),
+        (("-o", "b.parquet"), "must end in .csv"),
+        (("-o", "no/"), "no is not a folder"),
     ):
         command = ("split", "photos.csv", "--labels", "labels", "--item", "id", *options)
         assert message in run(*command, code=1).stderr, options
