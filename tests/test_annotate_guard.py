@@ -652,7 +652,7 @@ def test_the_command_shows_tokens_once_and_makes_new_ones_on_demand(
 ) -> None:
     served: list[bool] = []
 
-    def note(project: Project, listener: socket.socket, needs_token: bool, *_: Any) -> None:
+    def note(project: Project, listener: socket.socket, needs_token: bool, **_: Any) -> None:
         listener.close()
         project.engine.dispose()
         served.append(needs_token)

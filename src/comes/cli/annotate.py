@@ -151,13 +151,19 @@ ROLE_TITLES = {"annotator": "annotators", "lead": "the lead", "script": "scripts
 @takes_options()
 def serve(
     folder: Folder,
-    host: Annotated[str, typer.Option(help="All but loopback need a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
-    address: Annotated[str | None, typer.Option(help="What people open, behind a proxy.")] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to serve on; all but loopback need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    address: Annotated[
+        str | None, typer.Option(help="What people open, if behind a proxy.")
+    ] = None,
     token: Annotated[
-        bool, typer.Option("--token", help="Ask for a token on loopback, too.")
+        bool, typer.Option("--token", help="Ask for a token on loopback, too, as behind a proxy.")
     ] = False,
-    new_token: Annotated[bool, typer.Option("--new-token", help="Replace all links.")] = False,
+    new_token: Annotated[
+        bool, typer.Option("--new-token", help="Revoke all links, and make new ones.")
+    ] = False,
     certificate: Annotated[
         str | None,
         typer.Option(help="Certificate (.pem) with its chain, for https; with --key.", hidden=True),

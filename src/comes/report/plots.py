@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -664,7 +665,7 @@ def _read_metric(quality: Any, metric: str, label_names: Sequence[str] | None) -
                 f"the quality of {one.label!r} has no {metric}; it has {listed(list(one.metrics))}."
                 " Choose one of them."
             )
-    found = {one.label: one.metrics[metric].as_dict() for one in quality}
+    found = {one.label: asdict(one.metrics[metric]) for one in quality}
     return pd.DataFrame.from_dict(found, orient="index", columns=["value", "low", "high", "reason"])
 
 
