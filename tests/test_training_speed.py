@@ -1,4 +1,4 @@
-"""CUDA graphs: which steps they record, and that they give the same weights; memory that stays."""
+"""Threads by work; CUDA graphs: which steps they record, and the same weights; memory that stays."""
 
 import ctypes
 from collections.abc import Callable
@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from comes.models import mlp
+from comes.models import linear, mlp
 from comes.risks import HammingRisk, RankingRisk
 from comes.training import TrainOptions, loop, make_optimizer, train
 from comes.training.pixels import PixelRows
-from comes.training.speed import fastest_convolutions, kept_memory
+from comes.training.speed import fastest_convolutions, few_threads, kept_memory
 from comes.training.stacked import Trainee, train_together
 from pictures import SIZE, pictures
 
@@ -162,3 +162,27 @@ def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
     with kept_memory():
         pass
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "batch_size", "expected"),
+    [
+        (mlp(100, 10), torch.zeros(1, 100), 256, 1),  # 42 million multiplications
+        (mlp(20_000, 100), torch.zeros(1, 1), 512, 3),  # 15 billion
+        (linear(20_000, 100), torch.zeros(1, 1), 4096, 4),  # 25 billion, and no more threads
+        (mlp(20_000, 100), "sparse rows", 512, 1),
+        (nn.Linear(3, 2), torch.zeros(1, 3), 1, 4),  # a network of the user
+    ],
+)
+def test_steps_have_the_threads_that_their_work_is_worth(
+    model: nn.Module, rows: object, batch_size: int, expected: int
+) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        with pytest.raises(KeyboardInterrupt), few_threads(model, rows, batch_size):
+            assert torch.get_num_threads() == expected
+            raise KeyboardInterrupt
+        assert torch.get_num_threads() == 4
+    finally:
+        torch.set_num_threads(before)

@@ -44,7 +44,7 @@ from comes.training.processes import (
 )
 from comes.training.rows import Groups, SparseRows, StreamedRows, TargetRows
 from comes.training.seeding import get_random_state, seed_torch, seeded, set_random_state
-from comes.training.speed import GraphedStep, fastest_convolutions, kept_memory
+from comes.training.speed import GraphedStep, fastest_convolutions, few_threads, kept_memory
 
 Rows = Tensor | SparseRows | PixelRows  # the features that a model can be trained on
 
@@ -118,7 +118,8 @@ def train(
         model, X, targets, risk, options, sample_weight, validation, checkpoint, distributed
     )
     model.train()
-    with seeded(options.seed, training.device):
+    threads = few_threads(model, X, options.batch_size)
+    with seeded(options.seed, training.device), threads:
         training.resume()
         if training.is_enough:
             options = replace(options, epochs=len(training.risks))
@@ -476,7 +477,9 @@ def predict_scores(
     """
     model.eval()
     rows = torch.arange(len(X), device=X.device if isinstance(X, Tensor) else "cpu")
-    parts = rows.split(batch_size or (256 if isinstance(X, PixelRows) else 4096))
+    batch_size = batch_size or (256 if isinstance(X, PixelRows) else 4096)
+    parts = rows.split(batch_size)
     batches = X.batches(parts) if isinstance(X, PixelRows) else (X[part] for part in parts)
-    with torch.autocast(X.device.type, precision, enabled=precision is not None):
+    precise = torch.autocast(X.device.type, precision, enabled=precision is not None)
+    with few_threads(model, X, min(batch_size, len(X))), precise:
         return torch.cat([model(batch).float() for batch in batches])

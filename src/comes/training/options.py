@@ -1,5 +1,6 @@
 """What `train` takes and returns: its options, optimisers by name, validation, history."""
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from torch import nn
 from comes.errors import ComesError
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
-OPTIMIZERS = ("sgd", "adam", "adamw")
+OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 Callback = Callable[["TrainedEpoch"], bool | None]  # True ends the training
 
 
@@ -81,6 +82,14 @@ class TrainOptions:
                 raise ComesError(f"{name} must be at least 1; got {count}.")
 
 
+def _not_compiled(optimizer: type[torch.optim.Optimizer]) -> Any:
+    """Return the optimiser without the wrappers that import torch's compiler, over a second."""
+    names = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
+    plain: dict[str, Any] = {name: inspect.unwrap(getattr(optimizer, name)) for name in names}
+    plain["step"] = torch.no_grad()(inspect.unwrap(optimizer.step))
+    return type(optimizer.__name__, (optimizer,), plain)
+
+
 def make_optimizer(
     name: str, *, learning_rate: float, momentum: float = 0.9, weight_decay: float = 0.0
 ) -> MakeOptimizer:
@@ -123,8 +132,9 @@ def make_optimizer(
             "fused": all(p.device.type in ("cpu", "cuda") for p in parameters),
         }
         if name == "sgd":
-            return torch.optim.SGD(parameters, momentum=momentum, **options)
-        return (torch.optim.Adam if name == "adam" else torch.optim.AdamW)(parameters, **options)
+            options["momentum"] = momentum
+        made: torch.optim.Optimizer = _not_compiled(OPTIMIZERS[name])(parameters, **options)
+        return made
 
     return make
 

@@ -1,4 +1,4 @@
-"""What makes the steps of small networks fast: memory that stays, and CUDA graphs."""
+"""What makes the steps of small networks fast: one thread, memory that stays, and CUDA graphs."""
 
 import ctypes
 from collections import Counter
@@ -6,14 +6,38 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from comes.models import InputLayer
 
 # From glibc's malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_MMAP_THRESHOLD = 32 * 2**20
 KEPT = 2**30
 
+WORK_PER_THREAD = 4e9  # multiplications of a step
 WARM_UP = 3  # steps of each shape that are taken before one is recorded
+
+
+@contextmanager
+def few_threads(model: nn.Module, X: object, batch_size: int) -> Iterator[None]:
+    """Compute the steps of a network of comes with as many threads as their work is worth.
+
+    Threads of a small step wait for each other longer than they compute: on two cores that are busy
+    otherwise, two threads take ten times as long as one. A network of the user may do anything with
+    a row, and sparse rows are products of vectors; the latter get one thread, the former all.
+    """
+    before = torch.get_num_threads()
+    wanted = before
+    if any(isinstance(module, InputLayer) for module in model.modules()):
+        n_weights = sum(weight.numel() for weight in model.parameters())
+        work = 3 * n_weights * batch_size if isinstance(X, Tensor) else 0  # forward and backward
+        wanted = max(1, min(before, int(work / WORK_PER_THREAD)))
+    torch.set_num_threads(wanted)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager
