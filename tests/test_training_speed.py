@@ -1,4 +1,4 @@
-"""Threads by work; CUDA graphs: which steps they record, and the same weights; memory that stays."""
+"""Threads by work; memory that stays; CUDA graphs: which steps they record, the same weights."""
 
 import ctypes
 from collections.abc import Callable

@@ -187,7 +187,7 @@ class RankingFloor:
         return (
             f"{numbers}: the class priors are wrong, or irrelevant labels are not excluded at a "
             "constant rate. Give priors that are known, or check the assumption on rows with true "
-            "labels (comes check)."
+            "labels (comes priors --check)."
         )
 
 
