@@ -147,9 +147,8 @@ def test_the_command_prints_how_good_the_best_labels_are(
     assert found == pytest.approx(judge_top(MODEL, SCENES, K))
     assert found["rows_seen_in_training"] == N
     printed = run(*command).stdout
-    assert "precision@3" in printed and f"{found['ndcg@3']:.3f}" in printed
-    assert "rows without relevant, which count 0: 0" in printed
-    assert "training saw 60 of these rows" in printed
+    assert f"precision@3: {found['precision@3']:.4g}" in printed
+    assert "rows without relevant: 0" in printed and "rows seen in training: 60" in printed
     assert "--top compares with true labels" in run(*command, "--priors", "p.csv", code=1).stderr
     candidates = Dataset(SCENES.X, NAMES, SCENES.known_relevant())
     write_npz(candidates, "candidates.npz")

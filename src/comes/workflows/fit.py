@@ -3,6 +3,7 @@
 import difflib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -156,13 +157,14 @@ def fit_model(
     >>> fitted.summary()["epochs"], sorted(path.name for path in fitted.path.iterdir())
     (2, ['model.json', 'model.safetensors'])
     """
-    checkpoint = None
+    targets: list[Path] = []
     if output is not None:
-        checkpoint = name_checkpoint(output)
-        for folder in (output, name_partial(output)):
+        targets = [Path(output), name_partial(output), name_checkpoint(output)]
+        for folder in targets[:2]:
             check_folder_target(folder, MODEL_FILES)
-        for target in (output, name_partial(output), checkpoint):
+        for target in targets:
             refuse_inputs(target, data, priors, clean, *reading_files(reading))
+    checkpoint = targets[-1] if targets else None
     chosen, varied = dict(settings or {}), list(dict.fromkeys(select))
     if chosen.get("method") == "auto":
         del chosen["method"]
@@ -189,7 +191,14 @@ def fit_model(
             chosen["class_prior"] = read_given_priors(priors, dataset, seed)
         if isinstance(dataset.X, Images):
             _refuse_given(needs_rows, "is for tables, not for images: leave it out")
-            classifier = _make_image_classifier(chosen)
+            _check_settings(chosen, ImageClassifier)
+            unused = [name for name in FINE_TUNING if name in chosen and not chosen.get("epochs")]
+            if unused:
+                raise ComesError(
+                    f"{unused[0]} is for fine-tuning: say for how many epochs (--epochs), or leave "
+                    "it out."
+                )
+            classifier = ImageClassifier(**from_flat(chosen))
             if not classifier.epochs:
                 checkpoint = None  # nothing that takes long is trained
             train = partial(classifier.fit, dataset.X, answers=answers, checkpoint=checkpoint)
@@ -211,17 +220,6 @@ def fit_model(
     return FittedModel(classifier, dataset, path, choice)
 
 
-def _make_image_classifier(settings: Mapping[str, Any]) -> ImageClassifier:
-    """Return a classifier of images; without epochs, its network is left as it is."""
-    _check_settings(settings, ImageClassifier)
-    unused = [name for name in FINE_TUNING if name in settings and not settings.get("epochs")]
-    if unused:
-        raise ComesError(
-            f"{unused[0]} is for fine-tuning: say for how many epochs (--epochs), or leave it out."
-        )
-    return ImageClassifier(**from_flat(settings))
-
-
 def _refuse_given(options: Mapping[str, Any], why: str) -> None:
     """Raise at the first option that was given."""
     for name, value in options.items():
@@ -234,26 +232,25 @@ def _check_settings(
     settings: Mapping[str, Any], kind: type[Any], *, is_method_open: bool = False
 ) -> None:
     """Raise if a setting is not one of the classifier, or of its method."""
-    of_tables, of_images = (
+    known, others = (
         flat_names(one().get_params(deep=False)) for one in (CandidateClassifier, ImageClassifier)
     )
-    known, others = of_tables, of_images
-    advice = (
+    foreign = (
         "It is for images, and the data has none: name their folder (--images), or leave it out."
     )
     if kind is ImageClassifier:
-        known, others = of_images, of_tables
-        advice = "It is for tables, and the data has images: leave it out."
+        known, others = others, known
+        foreign = "It is for tables, and the data has images: leave it out."
+    method = settings.get("method", DEFAULT)
     for name in settings:
         if name not in known:
-            near = difflib.get_close_matches(name, sorted(known), n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(sorted(known))}."
-            hint = advice if name in others else hint
+            hint = f"It has {', '.join(sorted(known))}."
+            for near in difflib.get_close_matches(name, sorted(known), n=1):
+                hint = f"Did you mean {near!r}?"
+            hint = foreign if name in others else hint
             raise ComesError(f"{kind.__name__} has no setting {name!r}. {hint}")
-    method = settings.get("method", DEFAULT)
-    for name in settings if method in METHODS and not is_method_open else ():
-        able = [key for key, own in METHODS.items() if name in own.get_params()]
-        if name in OF_METHODS and method not in able:
+        able = [key for key, one in METHODS.items() if name in one.get_params()]
+        if name in OF_METHODS and method in METHODS and method not in able and not is_method_open:
             raise ComesError(f"{name} is for {', '.join(able)}; got method {method}. Leave it out.")
 
 
@@ -334,28 +331,31 @@ def _save_somewhere(classifier: Classifier, path: Path) -> None:
             classifier.save(path)
         except ComesError as error:
             kept = "It could not be saved elsewhere, either, and is lost."
-            for home in (Path(tempfile.gettempdir()), Path.home(), Path.cwd()):
-                try:
-                    place = Path(tempfile.mkdtemp(prefix="comes-", dir=home)) / path.name
-                    classifier.save(place)
-                except (ComesError, OSError):
-                    continue
+            with suppress(ComesError, OSError):
+                place = Path(tempfile.mkdtemp(prefix="comes-")) / path.name
+                classifier.save(place)
                 kept = f"The trained model was saved as {place}: move it from there."
-                break
             raise ComesError(f"{error} {kept}") from None
 
 
 def describe_use(classifier: Classifier, answers: Answers) -> dict[str, str]:
     """Return which rates of answers a fitted classifier knew, and which answers it did not use."""
-    method, found = classifier.method_, {}
+    method, given, found = classifier.method_, classifier.rates, {}
     names = ("exclude",) if answers.kind == "candidates" else ("no", "yes")
-    rates = [
-        f"{name} {_format_range(rate)} {_find_origin(classifier, name)}"
-        for name, rate in zip(names, (classifier.no_rate_, classifier.yes_rate_), strict=False)
-        if method.needs_rates and rate is not None and rate.any()
-    ]
-    if rates:
-        found["rates"] = ", ".join(rates)
+    said = []
+    for name, rate in zip(names, (classifier.no_rate_, classifier.yes_rate_), strict=False):
+        if not method.needs_rates or rate is None or not rate.any():
+            continue
+        origin = "estimated"
+        if isinstance(given, AnswerRates) or (given or {}).get(name) is not None:
+            origin = "given"
+        elif name == "exclude" and classifier.class_prior is not None:
+            origin = "from the class prior"
+        low, high = rate.min(), rate.max()
+        value = f"{low:.2f} to {high:.2f}" if high - low > WIDE else f"{rate.mean():.2f}"
+        said.append(f"{name} {value} {origin}")
+    if said:
+        found["rates"] = ", ".join(said)
     if answers.kind == "answers":
         n_yes, n_maybe = (answers.count_state(s).sum() for s in (State.YES, State.MAYBE))
         hears_yes, uses_maybe = method.accepts_positives, getattr(method, "uses_maybe", True)
@@ -365,26 +365,9 @@ def describe_use(classifier: Classifier, answers: Answers) -> dict[str, str]:
             "maybe": n_maybe and (not uses_maybe or (method.ignores_maybe and n_yes)),
             "what a model chose": answers.chosen is not None and not hears_yes,
         }
-        left_out = [name for name, is_unused in unused.items() if is_unused]
-        if left_out:
-            found["not_used"] = ", ".join(left_out)
+        if any(unused.values()):
+            found["not_used"] = ", ".join(name for name, is_unused in unused.items() if is_unused)
     return found
-
-
-def _format_range(rate: Any) -> str:
-    """Return rates of labels as one number, or from the least to the greatest."""
-    is_wide = rate.max() - rate.min() > WIDE
-    return f"{rate.min():.2f} to {rate.max():.2f}" if is_wide else f"{rate.mean():.2f}"
-
-
-def _find_origin(classifier: Classifier, name: str) -> str:
-    """Return where a rate comes from."""
-    rates = classifier.rates
-    if isinstance(rates, AnswerRates) or (rates or {}).get(name) is not None:
-        return "given"
-    if name == "exclude" and classifier.class_prior is not None:
-        return "from the class prior"
-    return "estimated"
 
 
 def measure_prior_cost(classifier: CandidateClassifier, X: Any, seed: int = 0) -> float:
