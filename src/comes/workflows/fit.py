@@ -41,6 +41,7 @@ from comes.workflows.data import (
 from comes.workflows.predict import Classifier
 from comes.workflows.priors import read_clean, read_given_priors
 
+PARTIAL, CHECKPOINT = ".partial", ".checkpoint"  # beside a model, while it is not finished
 FINE_TUNING = ("learning_rate", "backbone_learning_rate", "batch_size", "augment")
 WIDE = 0.05  # rates of labels that differ by more are shown as a range
 WORTH_SAYING = 0.01  # average precision; experiments/fit_checks.py compares it with the truth
@@ -76,22 +77,22 @@ class FittedModel:
             encoder = getattr(classifier, "encoder_", None)
             found |= summarise_columns(() if encoder is None else encoder.columns_)
             found |= describe_use(classifier, dataset.known_answers())
-        found["epochs"] = len(history.risk)
-        if history.best_epoch is not None:
-            found["kept_epoch"] = history.best_epoch
-        if history.interrupted:
-            found["interrupted"] = True
-        found["seconds"] = round(history.seconds, 2)
-        found["risk"] = history.risk[(history.best_epoch or len(history.risk)) - 1]
-        found["model"] = None if self.path is None else str(self.path)
-        if (
+        needs_priors = (
             isinstance(dataset, Dataset)
             and isinstance(classifier, CandidateClassifier)
             and not history.warnings  # else something else is wrong
             and measure_prior_cost(classifier, dataset.known_features()) > WORTH_SAYING
-        ):
-            found["advice"] = ADVICE
-        return found
+        )
+        found |= {
+            "epochs": len(history.risk),
+            "kept_epoch": history.best_epoch,
+            "interrupted": history.interrupted or None,
+            "seconds": round(history.seconds, 2),
+            "risk": history.risk[(history.best_epoch or len(history.risk)) - 1],
+            "model": None if self.path is None else str(self.path),
+            "advice": ADVICE if needs_priors else None,
+        }
+        return {name: fact for name, fact in found.items() if fact is not None}
 
 
 def fit_model(
@@ -157,13 +158,13 @@ def fit_model(
     >>> fitted.summary()["epochs"], sorted(path.name for path in fitted.path.iterdir())
     (2, ['model.json', 'model.safetensors'])
     """
-    targets: list[Path] = []
+    targets = []
     if output is not None:
-        targets = [Path(output), name_partial(output), name_checkpoint(output)]
-        for folder in targets[:2]:
-            check_folder_target(folder, MODEL_FILES)
+        targets = [Path(f"{Path(output)}{ending}") for ending in ("", PARTIAL, CHECKPOINT)]
         for target in targets:
             refuse_inputs(target, data, priors, clean, *reading_files(reading))
+        for folder in targets[:2]:
+            check_folder_target(folder, MODEL_FILES)
     checkpoint = targets[-1] if targets else None
     chosen, varied = dict(settings or {}), list(dict.fromkeys(select))
     if chosen.get("method") == "auto":
@@ -214,7 +215,7 @@ def fit_model(
             classifier.item_column_ = name_item_column(dataset, reading)
             kept |= {"answers": answers, "clean": sample}
             train = partial(classifier.fit, dataset.known_features(), **kept)
-    path = _train_and_save(train, classifier, output)
+    path = _train_and_save(train, classifier, targets)
     if path is not None and checkpoint is not None and not classifier.history_.interrupted:
         checkpoint.unlink(missing_ok=True)
     return FittedModel(classifier, dataset, path, choice)
@@ -257,11 +258,7 @@ def _check_settings(
 def choose_model(
     dataset: Dataset, classifier: CandidateClassifier, varied: Sequence[str]
 ) -> tuple[CandidateClassifier, Choice]:
-    """Return the variation of a classifier that candidates favour, to be fitted, and why.
-
-    All variations are trained and judged with one class prior: that of the classifier, or an
-    estimate.
-    """
+    """Return the variation of a classifier that candidates favour, to be fitted, and why."""
     X, names = dataset.known_features(), dataset.label_names
     encoder = classifier.encoder
     X = encode_table(X) if encoder is None else encoder.fit_transform(X)  # once: it sees no label
@@ -272,7 +269,7 @@ def choose_model(
             "to, and ticked labels have none. Leave it out."
         )
     seed: Any = classifier.random_state
-    prior: Any = classifier.class_prior
+    prior: Any = classifier.class_prior  # one for all variations
     if prior is None:
         prior = estimate_shared_prior(X, answers, seed)
     elif not isinstance(prior, ClassPriorEstimate):  # which has the order of the labels
@@ -283,18 +280,8 @@ def choose_model(
     return choice.classifier.set_params(class_prior=prior, encoder=encoder), choice
 
 
-def name_partial(output: str | Path) -> Path:
-    """Return where an unfinished model is saved."""
-    return Path(f"{output}.partial")
-
-
-def name_checkpoint(output: str | Path) -> Path:
-    """Return where the state of a long training is kept."""
-    return Path(f"{Path(output)}.checkpoint")
-
-
 def _train_and_save(
-    train: Callable[[], object], classifier: Classifier, output: str | Path | None
+    train: Callable[[], object], classifier: Classifier, targets: Sequence[Path]
 ) -> Path | None:
     """Train, with other processes if there are any; return where the first saved the model.
 
@@ -308,9 +295,8 @@ def _train_and_save(
             leave_processes()
             if not classifier.history_.risk:
                 raise KeyboardInterrupt  # before the first epoch: nothing to keep
-            if is_leader and output is not None:
-                is_partial = classifier.history_.interrupted
-                target = name_partial(output) if is_partial else Path(output)
+            if is_leader and targets:
+                target = targets[1] if classifier.history_.interrupted else targets[0]
                 _save_somewhere(classifier, target)
                 path = target
     except KeyboardInterrupt:

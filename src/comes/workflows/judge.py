@@ -325,8 +325,7 @@ def judge_top(
 ) -> dict[str, float]:
     """Compare the best labels of every row with the true labels, without a matrix of all scores.
 
-    P@k and nDCG@k are computed for k = 1, 3 and 5 up to ``top``, and for itself. Rows without a
-    relevant label, which count 0, are counted, as are those that training saw, if there are any.
+    P@k and nDCG@k are computed for k = 1, 3 and 5 up to ``top``, and for itself.
     """
     classifier = as_model(model)
     check_top(top, len(classifier.label_names_))

@@ -150,8 +150,7 @@ def list_questions(
 def rates_of_people(classifier: Classifier, asked: Answers | None) -> AnswerRates | None:
     """Return how often people dare to answer, if the model learned it from answers of people.
 
-    Rates of candidates and of ticked labels are not those of somebody who is asked: one of the two
-    is 0 everywhere.
+    Of rates of candidates and of ticked labels, one is 0 everywhere.
     """
     no, yes = classifier.no_rate_, classifier.yes_rate_
     if no is None or yes is None:
@@ -284,11 +283,7 @@ def write_top(
     item: str | None = None,
     scores: bool = False,
 ) -> int:
-    """Write the best labels of every row or image, a row for each; return how many items there are.
-
-    Items are scored and written in parts, so that memory does not grow with the number of items
-    times the number of labels, as that of `predict_items` does.
-    """
+    """Write the best labels of every row or image, in parts; return how many items there are."""
     check_prediction_name(output)
     check_file_target(output)
     refuse_inputs(output, data, images, model)

@@ -42,10 +42,7 @@ TWO_SIDED = 1.96  # standard errors on either side of an estimate: 95 %
 def read_clean(
     dataset: Dataset, clean: Dataset | str | Path | None, reading: ReadOptions | None
 ) -> CleanSample | None:
-    """Return the clean sample, with the answers about its rows if they are items of the data.
-
-    The columns of a file have the names that those of the data have, and hold the truth.
-    """
+    """Return the clean sample, with the answers about its rows if they are items of the data."""
     if clean is None:
         return None
     if reading is not None and reading.labels is not None:
@@ -98,7 +95,7 @@ def read_given_priors(path: str | Path, dataset: Dataset, seed: Any = 0) -> Any:
     if isinstance(given, ClassPriorEstimate):
         known: npt.NDArray[Any] = given.class_prior
     else:
-        known = given.to_numpy()[match_names([str(name) for name in given.index], names)]
+        known = given.to_numpy()[match_names(list(map(str, given.index)), names)]
     is_open = np.isnan(known)
     if not is_open.any():
         return given
