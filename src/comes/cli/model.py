@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -94,8 +93,11 @@ def training_options(
     ] = "auto",
     seed: Seed = 0,
 ) -> dict[str, Any]:
-    """Return the settings that were chosen; the parameters are the options."""
-    chosen = drop_missing(
+    """Return the settings that were chosen; the parameters are the options.
+
+    A value of --set is json, numbers such as .8,0.9, or a word.
+    """
+    found = drop_missing(
         method=method,
         model=model,
         backbone=backbone,
@@ -106,13 +108,7 @@ def training_options(
         device=device,
         random_state=seed,
     )
-    return chosen | parse_settings(settings or ())
-
-
-def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Return settings from texts such as "no_rate=0.8,0.9"; a value is json, numbers, or a word."""
-    found: dict[str, Any] = {}
-    for text in texts:
+    for text in settings or ():
         name, _, value = (part.strip() for part in text.partition("="))
         if not name or not value:
             raise ComesError(f"--set should be NAME=VALUE, such as flood_level=0.5; got {text!r}.")
@@ -261,7 +257,7 @@ def predict(
 
     Example: comes predict photos/ -m model/ -o scores.csv --ask-next next.csv --asked answers.csv
     """
-    from comes.workflows.predict import predict_items, write_top
+    from comes.workflows.predict import predict_items
 
     for name, value, target, wanted in (
         ("--maps", maps, page, "a page (--page FOLDER)"),
@@ -271,17 +267,24 @@ def predict(
     ):
         if value and target is None:
             raise ComesError(f"{name} needs {wanted}. Add it, or leave {name} out.")
-    if top is not None and (page or ask_next) is not None:
-        raise ComesError("--page and --ask-next need the scores of all labels: leave --top out.")
-    given: dict[str, Any] = {"images": images, "skip_broken": skip_broken, "item": item}
-    given["scores"] = scores
-    if top is not None:
-        summary: dict[str, Any] = {"rows": write_top(model, data, output, top, **given)}
-    else:
-        given |= drop_missing(n_examples=examples, n_questions=questions, page=page, asked=asked)
-        table = predict_items(model, data, output, maps=maps, ask_next=ask_next, **given)
-        n_labels = int(table.columns.str.startswith("probability:").sum())
-        summary = {"rows": len(table), "labels": n_labels}
+    table = predict_items(
+        model,
+        data,
+        output,
+        images=images,
+        skip_broken=skip_broken,
+        item=item,
+        scores=scores,
+        top=top,
+        page=page,
+        maps=maps,
+        ask_next=ask_next,
+        asked=asked,
+        **drop_missing(n_examples=examples, n_questions=questions),
+    )
+    summary: dict[str, Any] = {"rows": len(table) // (top or 1)}
+    if top is None:
+        summary["labels"] = int(table.columns.str.startswith("probability:").sum())
     written = {"file": output, "page": page and page / "index.html", "ask_next": ask_next}
     summary |= {name: str(path) for name, path in written.items() if path is not None}
     print_summary(summary, as_json)
@@ -379,12 +382,10 @@ def export(
     from comes.workflows.predict import export_model
 
     facts = export_model(model, output)
-    difference = facts["difference"]
-    if not as_json:
-        how_far = "not checked: install onnxruntime"
-        if difference is not None:
-            how_far = f"at most {difference:.1e} of a probability, on rows that were drawn"
-        facts["difference"] = how_far
+    if not as_json and facts["difference"] is None:
+        facts["difference"] = "not checked: install onnxruntime"
+    elif not as_json:
+        facts["difference"] = f"at most {facts['difference']:.1e} of a probability, on drawn rows"
     print_summary(facts, as_json)
 
 

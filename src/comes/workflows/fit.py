@@ -161,10 +161,10 @@ def fit_model(
     targets = []
     if output is not None:
         targets = [Path(f"{Path(output)}{ending}") for ending in ("", PARTIAL, CHECKPOINT)]
-        for target in targets:
-            refuse_inputs(target, data, priors, clean, *reading_files(reading))
         for folder in targets[:2]:
             check_folder_target(folder, MODEL_FILES)
+        for target in targets:
+            refuse_inputs(target, data, priors, clean, *reading_files(reading))
     checkpoint = targets[-1] if targets else None
     chosen, varied = dict(settings or {}), list(dict.fromkeys(select))
     if chosen.get("method") == "auto":

@@ -1,7 +1,7 @@
 """Use a fitted model: predict, choose what to ask next, export."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -168,6 +168,7 @@ def predict_items(
     skip_broken: bool = False,
     item: str | None = None,
     scores: bool = False,
+    top: int | None = None,
     page: str | Path | None = None,
     n_examples: int = 120,
     maps: bool = False,
@@ -193,6 +194,8 @@ def predict_items(
         The column of a table that names the items. Without names, items are numbered from 0.
     scores : bool
         Add a column of scores for each label.
+    top : int, optional
+        Only so many labels of each item, without a matrix of all scores.
     page : path, optional
         A folder for a page of the most confident rows or images, the most doubtful and others.
     n_examples : int
@@ -212,7 +215,8 @@ def predict_items(
     Returns
     -------
     table : DataFrame
-        item, predicted (names joined by ";"), and the probability of each label.
+        item, predicted (names joined by ";"), and the probability of each label. With ``top`` a
+        row for each of these labels, the best of an item first: item, rank, label, probability.
 
     Examples
     --------
@@ -232,11 +236,29 @@ def predict_items(
     if page is not None:
         check_folder_target(page, ("index.html",))
         refuse_inputs(page, data, images, model)
+    if top is not None and (page or ask_next) is not None:
+        raise ComesError(
+            "a page (--page) and questions (--ask-next) need the scores of all labels: leave top "
+            "(--top) out."
+        )
     classifier = as_model(model)
+    names = classifier.label_names_
+    check_top(1 if top is None else top, len(names))
     if maps and not isinstance(classifier, ImageClassifier):
         raise ComesError("maps (--maps) are of images, and this model was trained on a table.")
     X, items = read_inputs(classifier, data, images, skip_broken, item)
-    names = classifier.label_names_
+    if top is not None:
+        best = classifier.predict_top(X, top)
+        table = top_table(
+            best.labels,
+            best.probabilities,
+            np.array(names, dtype=object),
+            range(len(best)) if items is None else items,
+            scores=best.scores if scores else None,
+        )
+        if output is not None:
+            write_prediction_table(table, output)
+        return table
     answers = None if ask_next is None else read_asked(asked, names, items)
     found = np.asarray(classifier.decision_function(X))
     probabilities, predictions = classifier.squash_scores(found), classifier.cut_scores(found)
@@ -270,40 +292,6 @@ def predict_items(
             raise ComesError("nothing is left to ask: there is an answer about every pair.")
         write_table(questions, ask_next)
     return table
-
-
-def write_top(
-    model: Classifier | str | Path,
-    data: Dataset | str | Path,
-    output: str | Path,
-    top: int,
-    *,
-    images: str | Path | None = None,
-    skip_broken: bool = False,
-    item: str | None = None,
-    scores: bool = False,
-) -> int:
-    """Write the best labels of every row or image, in parts; return how many items there are."""
-    check_prediction_name(output)
-    check_file_target(output)
-    refuse_inputs(output, data, images, model)
-    classifier = as_model(model)
-    names = np.array(classifier.label_names_, dtype=object)
-    check_top(top, len(names))
-    X, items = read_inputs(classifier, data, images, skip_broken, item)
-    n_items = 0
-
-    def make_tables() -> Iterator[pd.DataFrame]:
-        nonlocal n_items
-        for part in classifier.stream_top(X, top):
-            rows = range(n_items, n_items + len(part))
-            named = rows if items is None else items[rows.start : rows.stop]
-            shown = part.scores if scores else None
-            yield top_table(part.labels, part.probabilities, names, named, scores=shown)
-            n_items = rows.stop
-
-    write_prediction_table(make_tables(), output)
-    return n_items
 
 
 def name_source(source: object, otherwise: str) -> str:
