@@ -50,7 +50,7 @@ def progress_bar(
     global _is_active
     unit = unit and f"{unit} "
     if show is False or (_is_active and not show):
-        yield _ignore_step
+        yield lambda note="", steps=1: None
         return
     was_active, _is_active = _is_active, True
     try:
@@ -94,7 +94,3 @@ def _lines(total: int, description: str, unit: str, start: int) -> Callable[...,
             print(text, file=sys.stderr, flush=True)
 
     return advance
-
-
-def _ignore_step(note: str = "", steps: int = 1) -> None:
-    """Stand in for `advance` where nothing is shown."""

@@ -262,9 +262,8 @@ def predict_items(
     answers = None if ask_next is None else read_asked(asked, names, items)
     found = np.asarray(classifier.decision_function(X))
     probabilities, predictions = classifier.squash_scores(found), classifier.cut_scores(found)
-    table = prediction_table(
-        probabilities, predictions, names, items, scores=found if scores else None
-    )
+    shown = found if scores else None
+    table = prediction_table(probabilities, predictions, names, items, scores=shown)
     if output is not None:
         write_prediction_table(table, output)
     if page is not None:
