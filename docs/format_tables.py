@@ -24,7 +24,7 @@ from comes.estimator import storage
 from comes.experiment import config, results
 from comes.priors.class_prior import KNOWN_PRIOR
 from comes.report.experiment_page import REPORT_FILES
-from comes.workflows.fit import name_checkpoint, name_partial
+from comes.workflows.fit import CHECKPOINT, PARTIAL
 
 Table = list[list[str]]
 
@@ -89,8 +89,8 @@ def files_table() -> Table:
     rows = [
         ("comes fit -o MODEL", f"`MODEL/{description}`", "what the model is (below)"),
         ("", f"`MODEL/{weights}`", "weights and arrays; no pickle"),
-        ("", f"`{name_partial('MODEL')}/`", "the same, if Ctrl-C ended the training"),
-        ("", f"`{name_checkpoint('MODEL')}`", "state of a long training, until it is done"),
+        ("", f"`MODEL{PARTIAL}/`", "the same, if Ctrl-C ended the training"),
+        ("", f"`MODEL{CHECKPOINT}`", "state of a long training, until it is done"),
         ("comes predict -o FILE", endings, predicted),
         ("comes predict --top K", endings, "`item`, `rank`, `label`, `probability`"),
         (

@@ -214,14 +214,14 @@ def test_answers_lead_to_a_page_that_counts_them(home: Path, answered: Path) -> 
     assert model.no_rate_ is not None and model.no_rate_.tolist() == [0.7] * 3
     options = ["--images", home / "photos", "-m", answered / "model", "-o", answered / "page"]
     table = rows_of(Path(run("report", answered / "answers.csv", *options)["page"]))
-    heads = ["predicted", "asked", "no", "maybe", "yes", "no rate", "yes rate"]
-    assert table["label"][: len(heads)] == heads
+    heads = ["predicted", "relevant", "asked", "no", "maybe", "yes", "no rate", "yes rate"]
+    assert table["label"][: len(heads)] == heads  # the file has the true labels, too
     said = pd.read_csv(answered / "answers.csv")
     for label in (f"is_{name}" for name in LABELS):
         words = said[f"answer:{label}"]
         counts = [int((words == word).sum()) for word in ("no", "maybe", "yes")]
-        assert table[label][1:5] == [str(count) for count in (sum(counts), *counts)]
-        assert table[label][5:7] == ["0.70", "0.90"]
+        assert table[label][2:6] == [str(count) for count in (sum(counts), *counts)]
+        assert table[label][6:8] == ["0.70", "0.90"]
 
 
 def test_predictions_have_a_page_with_maps_and_choose_what_to_ask(

@@ -85,8 +85,8 @@ def test_help_of_fit_is_a_screen_and_a_half_and_help_all_has_the_rest(run: Run) 
     short, whole = run("fit", "--help").stdout, run("fit", "--help-all").stdout
     counts = [sum(line.startswith("  -") for line in page.splitlines()) for page in (short, whole)]
     assert counts[0] <= 32 and counts[1] > counts[0], counts
-    assert "--buffer-rows" in whole and "--buffer-rows" not in short
-    assert "--buffer-rows" not in run("fit", "--help").stdout  # one does not change the other
+    assert "--separator" in whole and "--separator" not in short
+    assert "--separator" not in run("fit", "--help").stdout  # one does not change the other
 
 
 def test_pages_show_examples_whole_and_every_option_once_under_a_heading() -> None:

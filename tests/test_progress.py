@@ -18,6 +18,11 @@ from command_line import Run, command_runner
 run = pytest.fixture(command_runner)
 
 
+@pytest.fixture(autouse=True)
+def no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "in_command", False)  # as before a command
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -67,7 +72,6 @@ def test_a_redirected_command_prints_a_line_now_and_then(
     write_dataset(replace(scenes, answers=answers, relevant=None), tmp_path / "a.npz")
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.05)
     monkeypatch.setattr("comes.cli.model.STARTED", time.monotonic() - 1000)
-    monkeypatch.setattr(progress, "in_command", False)  # as before a command
     command = ("fit", str(tmp_path / "a.npz"), "--epochs", "60", "-o", str(tmp_path / "model"))
     done = run(*command)
     lines = [line for line in done.stderr.splitlines() if not line.startswith("Warning")]
@@ -82,7 +86,6 @@ def test_lines_are_ten_seconds_apart(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
-    monkeypatch.setattr(progress, "in_command", False)  # each work by itself
     monkeypatch.setattr("comes.progress.time.monotonic", lambda: now)
     with progress_bar(60, "work", unit="epoch") as advance:
         for _ in range(60):

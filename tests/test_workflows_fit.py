@@ -187,8 +187,6 @@ def test_a_model_that_can_be_saved_nowhere_says_so(
 
     monkeypatch.setattr(storage, "write_model", refuse)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
     with pytest.raises(ComesError, match="could not be saved elsewhere, either, and is lost"):
         fit_model(SMALL, QUICK, output=tmp_path / "model")
 

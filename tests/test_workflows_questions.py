@@ -57,7 +57,6 @@ def test_a_model_of_a_table_asks_next(model: CandidateClassifier, tmp_path: Path
 
 
 def test_bits_are_those_of_people_where_these_are_known(model: CandidateClassifier) -> None:
-    scores = model.decision_function(SCENES.X)
     eta = model.predict_proba(SCENES.X)
     assert model.no_rate_ is not None and model.yes_rate_ is not None
     rates = AnswerRates(model.no_rate_, model.yes_rate_)
@@ -66,7 +65,7 @@ def test_bits_are_those_of_people_where_these_are_known(model: CandidateClassifi
     plain = expected_bits(eta)
     told = expected_bits(eta, rates)
     for asked, bits in ((nobody, told), (ticked, plain), (None, told)):
-        table = list_questions(model, scores, ITEMS, 10, asked)
+        table = list_questions(model, eta, ITEMS, 10, asked)
         rows = [ITEMS.index(item) for item in table["item"]]
         labels = [SCENES.label_names.index(label) for label in table["label"]]
         np.testing.assert_allclose(table["bits"], bits[rows, labels], atol=1e-4)
@@ -80,8 +79,8 @@ def test_rates_of_candidates_are_not_those_of_people() -> None:
     candidates = case_b(SCENES.known_relevant(), exclude_rate=0.5)
     model = CandidateClassifier(class_prior=[0.22] * 10, **settings).fit(SCENES.X, candidates)
     assert model.no_rate_ is not None
-    table = list_questions(model, model.decision_function(SCENES.X), ITEMS, 10, None)
-    bits = expected_bits(model.predict_proba(SCENES.X))
+    eta = model.predict_proba(SCENES.X)
+    table, bits = list_questions(model, eta, ITEMS, 10, None), expected_bits(eta)
     rows = [ITEMS.index(item) for item in table["item"]]
     labels = [int(label) for label in table["label"]]
     np.testing.assert_allclose(table["bits"], bits[rows, labels], atol=1e-4)

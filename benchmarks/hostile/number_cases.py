@@ -79,7 +79,6 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: mean_average_precision(_scores().T, relevant()),
         r"shape|row",
     ),
-    "more hits than there are": (lambda: bound_share([5], [3]), r"hits|more|of"),
     "a level of 95": (lambda: bound_share([1], [3], level=95), r"level"),
     "labels measured without predictions": (
         lambda: measure_labels(_scores(), relevant()[:, :2], relevant()),

@@ -34,7 +34,6 @@ LABEL_METRICS = {
     "average_precision": "average precision",
 }
 BISECTIONS = 40
-ROUNDING = 1e-9  # of hits that are a share times a number
 
 
 class Interval(NamedTuple):
@@ -103,14 +102,12 @@ def list_qualities(
     return sorted(found, key=order)
 
 
-def explain_missing(
-    qualities: Sequence[LabelQuality], metrics: Sequence[str] = tuple(LABEL_METRICS)
-) -> list[str]:
+def explain_missing(qualities: Sequence[LabelQuality]) -> list[str]:
     """Return a sentence for every reason why something cannot be estimated of labels."""
     missing: dict[tuple[str, str], list[str]] = {}
     for one in qualities:
         for name, metric in one.metrics.items():
-            if metric.reason is not None and name in metrics:
+            if metric.reason is not None:
                 missing.setdefault((name, metric.reason), []).append(one.label)
     return [
         f"The {LABEL_METRICS[name]} of {listed(labels, 5)} cannot be estimated: {reason}."
@@ -123,9 +120,7 @@ def bound_share(hits: npt.ArrayLike, of: npt.ArrayLike, level: float = 0.95) -> 
     k, n = np.asarray(hits, dtype=np.float64), np.asarray(of, dtype=np.float64)
     if not 0 < level < 1:
         raise ComesError(f"level must be above 0 and below 1, such as 0.95; got {level!r}.")
-    if (k < 0).any() or (k > n * (1 + ROUNDING)).any():
-        raise ComesError("hits must be 0 or more, and no more than there are; got more, or fewer.")
-    k = np.minimum(k, n)
+    k = np.minimum(k, n)  # hits that are a share times a number are rounded
     n = np.where(n > 0, n, np.nan)
     z = norm.ppf((1 + level) / 2)
     share = k / n
@@ -179,17 +174,14 @@ def measure_labels(
     hits = (predicted & truth).sum(axis=0)
     n_relevant, n_predicted = truth.sum(axis=0), predicted.sum(axis=0)
     either = bound_share(hits, n_relevant + n_predicted - hits, level)
-    precision = np.array(
-        [
-            average_precision_score(truth[:, j], values[:, j]) if n_relevant[j] else np.nan
-            for j in range(truth.shape[1])
-        ]
-    )
+    precision = np.full(truth.shape[1], np.nan)
+    for j in np.flatnonzero(n_relevant):
+        precision[j] = average_precision_score(truth[:, j], values[:, j])
     measured = {
         "precision": bound_share(hits, n_predicted, level),
         "recall": bound_share(hits, n_relevant, level),
         "f1": Interval(*(2 * share / (1 + share) for share in either)),
-        "auc": _bound_auc(_compute_auc(values, truth), n_relevant, len(truth), level),
+        "auc": _bound_auc(values, truth, level),
         "average_precision": bound_share(precision * n_relevant, n_relevant, level),
     }
     is_absent, is_never = n_relevant == 0, n_predicted == 0
@@ -208,25 +200,21 @@ def measure_labels(
     return pd.DataFrame(columns)
 
 
-def _compute_auc(scores: FloatArray, truth: npt.NDArray[np.bool_]) -> FloatArray:
-    """Return how often a row with the label beats one without, (q,); a tie counts half."""
-    n = truth.sum(axis=0)
-    pairs = (n * (len(truth) - n)).astype(float)
+def _bound_auc(scores: FloatArray, truth: npt.NDArray[np.bool_], level: float) -> Interval:
+    """Return how often a row with the label beats one without, where a tie counts half.
+
+    With Newcombe's interval: |auc - t| = z sd(t), as Wilson's for shares.
+    """
+    n, m = len(truth), truth.sum(axis=0).astype(np.float64)
+    pairs = np.where((m > 0) & (m < n), m * (n - m), np.nan)
     ranks = np.where(truth, rankdata(scores, axis=0), 0).sum(axis=0)
-    return np.asarray((ranks - n * (n + 1) / 2) / np.where(pairs > 0, pairs, np.nan))
-
-
-def _bound_auc(auc: FloatArray, n_relevant: npt.ArrayLike, n: int, level: float) -> Interval:
-    """Return the areas with Newcombe's interval: |auc - t| = z sd(t), as Wilson's for shares."""
-    m = np.asarray(n_relevant, dtype=np.float64)
+    auc = (ranks - m * (m + 1) / 2) / pairs
     z = norm.ppf((1 + level) / 2)
     n_others = n / 2 - 1
 
     def is_inside(t: FloatArray) -> npt.NDArray[np.bool_]:
         spread = 1 + n_others * (1 - t) / (2 - t) + n_others * t / (1 + t)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variance = t * (1 - t) * spread / (m * (n - m))
-        return np.asarray((auc - t) ** 2 <= z**2 * variance)
+        return np.asarray((auc - t) ** 2 <= z**2 * t * (1 - t) * spread / pairs)
 
     ends = []
     for outer in (np.zeros_like(auc), np.ones_like(auc)):

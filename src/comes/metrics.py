@@ -380,100 +380,61 @@ def evaluate_top(
     ranking: npt.ArrayLike, relevant: Any, ks: Sequence[int] = (1, 3, 5)
 ) -> dict[str, float]:
     """Return P@k and nDCG@k at every k by name, such as ``precision@5``."""
-    for k in ks:
-        _check_k(k)
+    if min(ks) < 1:
+        raise ComesError(f"k must be 1 or more; got {min(ks)}.")
     truth = _as_csr(relevant)
-    all_hits = _find_hits(ranking, relevant, truth, max(ks, default=1))
+    n, q = truth.shape
+    labels = np.asarray(ranking)
+    if np.issubdtype(labels.dtype, np.integer):
+        labels = _check_labels(labels, min(max(ks), q), q)
+    else:
+        check_paired(same_labels=True, scores=ranking, relevant=relevant)
+        if labels.shape != (n, q) or not np.issubdtype(labels.dtype, np.floating):
+            raise ComesError(
+                "scores must be a matrix of floats in the shape of the relevant labels, "
+                f"{(n, q)}; got {labels.dtype} of shape {labels.shape}."
+            )
+        if not np.isfinite(labels).all():
+            raise ComesError("scores must be finite; got NaN or infinity.")
+        rows = range(0, n, max(1, SCORES_AT_ONCE // q))
+        parts = (-labels[row : row + rows.step] for row in rows)
+        ranked = [np.argsort(part, axis=1, kind="stable")[:, : max(ks)] for part in parts]
+        labels = np.concatenate(ranked)  # ties by column
+    if len(labels) != n:
+        raise ComesError(
+            f"ranking and relevant must have the same rows; got {len(labels)} and {n}."
+        )
+    # Pairs of a row and a label as numbers: those that are relevant are in order.
+    pairs = np.arange(n)[:, None] * q + labels
     m = np.diff(truth.indptr)  # how many labels of each row are relevant
+    relevant_pairs = np.append(np.repeat(np.arange(n), m) * q + truth.indices, -1)
+    all_hits = relevant_pairs[np.searchsorted(relevant_pairs[:-1], pairs)] == pairs
     precision, ndcg = {}, {}
     for k in ks:
         hits = all_hits[:, :k]
-        precision[f"precision@{k}"] = float(hits.sum() / (len(hits) * k))
+        precision[f"precision@{k}"] = float(hits.sum() / (n * k))
         best = np.cumsum(_discounts(min(k, max(int(m.max()), 1))))
         gains = hits @ _discounts(hits.shape[1])
         ndcg[f"ndcg@{k}"] = float((gains / best[np.clip(m, 1, len(best)) - 1]).mean())
     return precision | ndcg
 
 
-def count_empty_rows(relevant: Any) -> int:
-    """Return how many rows have no relevant label: they count 0 in P@k and nDCG@k."""
-    return int((np.diff(_as_csr(relevant).indptr) == 0).sum())
-
-
-def top_labels(scores: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
-    """Return the k labels of highest score of every row, (n, min(k, q)); ties by column."""
-    values = np.asarray(scores)
-    if values.ndim != 2 or 0 in values.shape or not np.issubdtype(values.dtype, np.floating):
-        raise ComesError(
-            "scores must be a matrix of floats, a row per sample and a column per label; got "
-            f"{values.dtype} of shape {values.shape}."
-        )
-    _check_k(k)
-    k = min(k, values.shape[1])
-    at_once = max(1, SCORES_AT_ONCE // values.shape[1])
-    starts = range(0, len(values), at_once)
-    return np.concatenate([_take_top(values[row : row + at_once], k) for row in starts])
-
-
-def _take_top(scores: npt.NDArray[np.floating], k: int) -> npt.NDArray[np.int64]:
-    """Return the k best labels of a few rows, (n, k)."""
-    if not np.isfinite(scores).all():
-        raise ComesError("scores must be finite; got NaN or infinity. Look at the model's inputs.")
-    border = np.partition(scores, -k, axis=1)[:, -k, None]  # the k-th highest score of each row
-    above, at_border = scores > border, scores == border
-    places_left = k - above.sum(axis=1, keepdims=True)
-    taken = above | (at_border & (at_border.cumsum(axis=1, dtype=np.int32) <= places_left))
-    labels = np.nonzero(taken)[1].reshape(len(scores), k)
-    order = np.argsort(-np.take_along_axis(scores, labels, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(labels, order, axis=1)
-
-
-def _find_hits(
-    ranking: npt.ArrayLike, relevant: Any, truth: sparse.csr_array, k: int
-) -> npt.NDArray[np.bool_]:
-    """Return which of the k best labels of every row are relevant, (n, min(k, q))."""
-    labels = np.asarray(ranking)
-    n, q = truth.shape
-    if np.issubdtype(labels.dtype, np.integer):
-        labels = _check_labels(labels, min(k, q), q)
-    else:
-        check_paired(same_labels=True, scores=ranking, relevant=relevant)
-        if labels.shape != (n, q):
-            raise ComesError(
-                f"scores must have the shape of the relevant labels, {(n, q)}; got {labels.shape}."
-            )
-        labels = top_labels(labels, k)
-    if len(labels) != n:
-        raise ComesError(
-            f"ranking and relevant must have the same rows; got {len(labels)} and {n}."
-        )
-    pairs = np.arange(n)[:, None] * q + labels
-    relevant_pairs = np.repeat(np.arange(n), np.diff(truth.indptr)) * q + truth.indices  # in order
-    places = np.searchsorted(relevant_pairs, pairs)
-    return np.asarray(np.append(relevant_pairs, -1)[places] == pairs)
-
-
 def _check_labels(ranking: npt.NDArray[Any], k: int, q: int) -> npt.NDArray[np.int64]:
     """Return the first k columns if each row has k different labels there, or raise an error."""
-    wanted = f"a ranking of integers must hold the {k} best of the {q} labels, counted from 0"
-    advice = "Scores must be floats."
-    if ranking.ndim != 2 or ranking.shape[1] < k:
-        raise ComesError(f"{wanted}; got shape {ranking.shape}. {advice}")
-    labels = ranking[:, :k]
-    ordered = np.sort(labels, axis=1)
-    if ordered.size and (ordered.min() < 0 or ordered.max() >= q):
-        outside = int(ordered.min() if ordered.min() < 0 else ordered.max())
-        raise ComesError(f"{wanted}; got label {outside}. {advice}")
-    repeated = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-    if repeated.any():
-        row = int(repeated.argmax())
-        raise ComesError(f"{wanted}; got a label twice in row {row}. {advice}")
-    return labels.astype(np.int64)
-
-
-def _check_k(k: int) -> None:
-    if k < 1:
-        raise ComesError(f"k must be 1 or more; got {k}.")
+    labels, fault = ranking, f"shape {ranking.shape}"
+    if ranking.ndim == 2 and ranking.shape[1] >= k:
+        labels = ranking[:, :k].astype(np.int64)
+        ordered = np.sort(labels, axis=1)
+        outside, repeated = (ordered < 0) | (ordered >= q), ordered[:, 1:] == ordered[:, :-1]
+        if not outside.any() and not repeated.any():
+            return labels
+        fault = f"a label twice in row {repeated.any(axis=1).argmax()}"
+        if outside.any():
+            fault = f"label {ordered[outside][0]}"
+    raise ComesError(
+        f"a ranking of integers must hold the {k} best of the {q} labels, counted from 0; got "
+        f"{fault}. Scores must be floats."
+    )
 
 
 def _as_csr(relevant: Any) -> sparse.csr_array:

@@ -10,7 +10,7 @@ __all__ = ["progress_bar"]
 SECONDS_BETWEEN_LINES = 10.0
 in_command = False  # set by the command line: estimates of rates show their progress, too
 _is_active = False  # a bar inside another is not shown
-_last_line = time.monotonic()
+last_line = time.monotonic()  # or when the command began
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def progress_bar(
     global _is_active
     unit = unit and f"{unit} "
     if show is False or (_is_active and not show):
-        yield _ignore_step
+        yield lambda note="", steps=1: None
         return
     was_active, _is_active = _is_active, True
     try:
@@ -77,24 +77,20 @@ def progress_bar(
 
 def _lines(total: int, description: str, unit: str, start: int) -> Callable[..., None]:
     """Return `advance` that prints such as "training: epoch 12/40, about 9 s left"."""
-    global _last_line
+    global last_line
     began, done = time.monotonic(), start
     if not in_command:  # a command is one work; else each bar is
-        _last_line = began
+        last_line = began
 
     def advance(note: str = "", steps: int = 1) -> None:
         nonlocal done
-        global _last_line
+        global last_line
         done += steps
         now = time.monotonic()
-        if now - _last_line >= SECONDS_BETWEEN_LINES and done < total:
-            _last_line = now
+        if now - last_line >= SECONDS_BETWEEN_LINES and done < total:
+            last_line = now
             left = (now - began) / max(done - start, 1) * (total - done)
             text = f"{description}: {unit}{done}/{total}, about {left:.0f} s left"
             print(text, file=sys.stderr, flush=True)
 
     return advance
-
-
-def _ignore_step(note: str = "", steps: int = 1) -> None:
-    """Stand in for `advance` where nothing is shown."""

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import time
 import warnings
 from typing import Annotated, Any
 
@@ -61,7 +62,7 @@ use_help_pages(app, datasets, annotate)
 def main() -> None:
     """Run the command line; errors of comes become one line and exit code 1."""
     warnings.showwarning = print_warning
-    progress.in_command = True
+    progress.in_command, progress.last_line = True, time.monotonic()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # some terminals cannot show arrows
             stream.reconfigure(errors="replace")

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -34,7 +33,7 @@ from comes.cli.printing import (
     STARTED,
     print_json,
     print_prose,
-    print_rows,
+    print_rounded,
     print_summary,
     print_table,
 )
@@ -42,9 +41,6 @@ from comes.errors import ComesError
 
 if TYPE_CHECKING:
     from comes.datasets import ReadOptions
-    from comes.estimator import Choice
-    from comes.label_metrics import LabelQuality
-    from comes.workflows.judge import Judgement
 option = options_under("Training")
 
 
@@ -97,8 +93,11 @@ def training_options(
     ] = "auto",
     seed: Seed = 0,
 ) -> dict[str, Any]:
-    """Return the settings that were chosen; the parameters are the options."""
-    chosen = drop_missing(
+    """Return the settings that were chosen; the parameters are the options.
+
+    A value of --set is json, numbers such as .8,0.9, or a word.
+    """
+    found = drop_missing(
         method=method,
         model=model,
         backbone=backbone,
@@ -109,13 +108,7 @@ def training_options(
         device=device,
         random_state=seed,
     )
-    return chosen | parse_settings(settings or ())
-
-
-def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Return settings from texts such as "no_rate=0.8,0.9"; a value is json, numbers, or a word."""
-    found: dict[str, Any] = {}
-    for text in texts:
+    for text in settings or ():
         name, _, value = (part.strip() for part in text.partition("="))
         if not name or not value:
             raise ComesError(f"--set should be NAME=VALUE, such as flood_level=0.5; got {text!r}.")
@@ -152,9 +145,6 @@ def fit(
         bool,
         typer.Option("--stream", help="DATA is a folder, pattern or address: read it in blocks."),
     ] = False,
-    buffer_rows: Annotated[
-        int, typer.Option(min=1, help="With --stream: about how many rows are mixed.", hidden=True)
-    ] = 2**17,
     as_json: Json = False,
 ) -> None:
     """Train a model on answers, candidate labels or complementary labels.
@@ -180,40 +170,33 @@ def fit(
         select=split_names(select) or (),
         embedding=embedding,
         stream=stream,
-        buffer_rows=buffer_rows,
         output=output,
     )
     if fitted.path is None:  # another process saved the model, and tells
         return
-    summary = fitted.summary()
-    training, total = summary["seconds"], round(time.monotonic() - STARTED, 1)
+    summary, total = fitted.summary(), round(time.monotonic() - STARTED, 1)
+    training, choice = summary["seconds"], fitted.choice
+    summary["seconds"] = total if as_json else f"{total} (training {training:.1f})"
     if as_json:
-        summary |= {"seconds": total, "training_seconds": training}
-        if fitted.choice is not None:
-            summary["compared"] = fitted.choice.table.to_dict("records")
-    else:
-        summary["seconds"] = f"{total} (training {training:.1f})"
-        if fitted.choice is not None:
-            _print_choice(fitted.choice)
+        summary["training_seconds"] = training
+        if choice is not None:
+            summary["compared"] = choice.table.to_dict("records")
+    elif choice is not None:  # what was compared, the best first
+        table = choice.table.sort_values("behind", kind="stable")
+        print_table(table, digits=".4g", width=150)  # else names of methods are cut
+        best = choice.table.iloc[choice.best]
+        print(
+            f"Chosen: {best['method']}, learning rate {best['learning_rate']:g}, {best['epochs']} "
+            "epochs: the least likelihood loss on held-out rows. Where the interval of 'behind' "
+            "reaches 0, others may well be as good."
+        )
+        if choice.tied:
+            print(f"Level with it: {len(choice.tied)} others; the cheapest of these is taken.")
+        if choice.edges:
+            print(f"Nothing was tried beyond: {'; '.join(choice.edges)}. There may be better.")
     print_summary(summary, as_json)
     if fitted.history.interrupted:
         raise typer.Exit(130)
-
-
-def _print_choice(choice: "Choice") -> None:
-    """Print what was compared, the best first."""
-    table = choice.table.sort_values("behind", kind="stable")
-    print_table(table, digits=".4g", width=150)  # else names of methods are cut
-    best = choice.table.iloc[choice.best]
-    print(
-        f"Chosen: {best['method']}, learning rate {best['learning_rate']:g}, "
-        f"{best['epochs']} epochs: the least likelihood loss on held-out rows. Where the interval "
-        "of 'behind' reaches 0, others may well be as good."
-    )
-    if choice.tied:
-        print(f"Level with it: {len(choice.tied)} of the others; the cheapest of these is taken.")
-    if choice.edges:
-        print(f"Nothing was tried beyond: {'; '.join(choice.edges)}. There may be better.")
 
 
 page_option = options_under("A page of predictions")
@@ -262,7 +245,6 @@ def predict(
     asked: Annotated[
         str | None, question_option(help="Answers so far, which are left out of that table.")
     ] = None,
-    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Write predicted labels and probabilities for every row, or every image of a folder or .zip.
@@ -275,7 +257,7 @@ def predict(
 
     Example: comes predict photos/ -m model/ -o scores.csv --ask-next next.csv --asked answers.csv
     """
-    from comes.workflows.predict import predict_items, write_top
+    from comes.workflows.predict import predict_items
 
     for name, value, target, wanted in (
         ("--maps", maps, page, "a page (--page FOLDER)"),
@@ -285,19 +267,24 @@ def predict(
     ):
         if value and target is None:
             raise ComesError(f"{name} needs {wanted}. Add it, or leave {name} out.")
-    if top is not None and (page or ask_next) is not None:
-        raise ComesError("--page and --ask-next need the scores of all labels: leave --top out.")
-    shared: dict[str, Any] = {"images": images, "skip_broken": skip_broken, "item": item}
-    shared["scores"] = scores
-    summary: dict[str, Any]
-    if top is not None:
-        summary = {"rows": write_top(model, data, output, top, **shared)}
-    else:
-        shared |= drop_missing(n_examples=examples, n_questions=questions)
-        also: dict[str, Any] = {"page": page, "maps": maps, "ask_next": ask_next, "asked": asked}
-        table = predict_items(model, data, output, **shared, **also, seed=seed)
-        n_labels = int(table.columns.str.startswith("probability:").sum())
-        summary = {"rows": len(table), "labels": n_labels}
+    table = predict_items(
+        model,
+        data,
+        output,
+        images=images,
+        skip_broken=skip_broken,
+        item=item,
+        scores=scores,
+        top=top,
+        page=page,
+        maps=maps,
+        ask_next=ask_next,
+        asked=asked,
+        **drop_missing(n_examples=examples, n_questions=questions),
+    )
+    summary: dict[str, Any] = {"rows": len(table) // (top or 1)}
+    if top is None:
+        summary["labels"] = int(table.columns.str.startswith("probability:").sum())
     written = {"file": output, "page": page and page / "index.html", "ask_next": ask_next}
     summary |= {name: str(path) for name, path in written.items() if path is not None}
     print_summary(summary, as_json)
@@ -337,77 +324,47 @@ def evaluate(
 
     Example: comes evaluate test.svm --model model/ --top 5
     """
-    from comes.workflows.judge import judge_model, judge_top
+    from comes.label_metrics import LABEL_METRICS
+    from comes.metrics import METRICS
+    from comes.workflows.judge import judge_model, judge_top, title_of
 
     if top is not None:
         if priors is not None:
             raise ComesError("--priors are for estimates, and --top compares with true labels.")
-        _print_top(judge_top(model, data, top, reading=reading), as_json)
+        print_summary(judge_top(model, data, top, reading=reading), as_json)
         return
     judged = judge_model(model, data, reading=reading, priors=priors, convention=convention)
     if as_json:
         print_json(judged.as_dict())
         return
-    print_prose(judged.verdict(), WIDTH)
-    _print_metrics(judged)
-    _print_labels(judged.qualities)
-
-
-def _print_metrics(judged: "Judgement") -> None:
-    """Print the metrics against true labels, and what is estimated without them."""
-    from comes.metrics import METRICS
-    from comes.workflows.judge import title_of
-
+    lines = [judged.verdict()]
     if judged.metrics is not None:
         values = ", ".join(f"{METRICS[k].title} {v:.3f}" for k, v in judged.metrics.items())
         odd = "".join(f"; {n} {k.replace('_', ' ')}" for k, n in judged.degenerate.items() if n)
-        print_prose(f"True labels: {values}{odd}", WIDTH)
-    if judged.estimated is None:
-        return
+        lines.append(f"True labels: {values}{odd}")
     known: list[str] = []
     reasons: dict[str, list[str]] = {}
-    for name, one in judged.estimated["metrics"].items():
+    for name, one in (judged.estimated or {"metrics": {}})["metrics"].items():
         if one["reason"] is not None:
             reasons.setdefault(one["reason"], []).append(title_of(name))
         elif name != "ranking_risk":  # which has no meaning of its own
-            known.append(
-                f"{title_of(name)} {one['value']:.3f} ({one['low']:.3f}–{one['high']:.3f})"
-            )
+            ends = f"{one['low']:.3f}–{one['high']:.3f}"
+            known.append(f"{title_of(name)} {one['value']:.3f} ({ends})")
     if known:
-        print_prose(f"Estimated: {', '.join(known)}", WIDTH)
+        lines.append(f"Estimated: {', '.join(known)}")
     for reason, names in reasons.items():
-        print_prose(f"Cannot be estimated: {', '.join(names)}, because {reason}.", WIDTH)
-
-
-def _print_labels(qualities: Sequence["LabelQuality"]) -> None:
-    """Print what is known of the labels that the model is worst about."""
-    from comes.label_metrics import LABEL_METRICS
-
-    metrics = [name for name in LABEL_METRICS if name in qualities[0].metrics][:4]
-    worst = qualities[:LABELS_SHOWN]
-    title = "label" if len(worst) == len(qualities) else f"worst of {len(qualities)} labels"
+        lines.append(f"Cannot be estimated: {', '.join(names)}, because {reason}.")
+    for line in lines:
+        print_prose(line, WIDTH)
+    labels = judged.qualities
+    title = f"worst of {len(labels)} labels" if len(labels) > LABELS_SHOWN else "label"
+    shown = [name for name in LABEL_METRICS if name in labels[0].metrics][:4]
     rows = [
-        {title: one.label}
-        | {k: n if isinstance(n, int) else f"{n:.3f}" for k, n in one.counts.items()}
-        | {LABEL_METRICS[name]: str(one.metrics[name]) for name in metrics}
-        for one in worst
+        {title: one.label, **one.counts}
+        | {LABEL_METRICS[name]: str(one.metrics[name]) for name in shown}
+        for one in labels[:LABELS_SHOWN]
     ]
-    print_rows(rows, width=136)  # else intervals are cut
-
-
-def _print_top(judged: dict[str, float], as_json: bool) -> None:
-    """Print the metrics of the best labels."""
-    if as_json:
-        print_json(judged)
-        return
-    print_rows([{f"{name} ↑": f"{value:.3f}" for name, value in judged.items() if "@" in name}])
-    n_rows, n_empty = judged["rows"], judged["rows_without_relevant"]
-    print(f"{n_rows} rows; rows without relevant, which count 0: {n_empty}")
-    if judged.get("rows_seen_in_training"):
-        print(
-            f"The numbers are too good: training saw {judged['rows_seen_in_training']} of these "
-            "rows; judge the model by rows that were held out."
-        )
+    print_rounded(rows, width=136)  # else intervals are cut
 
 
 def export(
@@ -425,13 +382,10 @@ def export(
     from comes.workflows.predict import export_model
 
     facts = export_model(model, output)
-    if not as_json:
-        difference = facts["difference"]
-        facts["difference"] = (
-            "not checked: install onnxruntime"
-            if difference is None
-            else f"at most {difference:.1e} of a probability, on rows that were drawn"
-        )
+    if not as_json and facts["difference"] is None:
+        facts["difference"] = "not checked: install onnxruntime"
+    elif not as_json:
+        facts["difference"] = f"at most {facts['difference']:.1e} of a probability, on drawn rows"
     print_summary(facts, as_json)
 
 
@@ -461,9 +415,6 @@ def priors(
         Path | None,
         typer.Option("--output", "-o", help="A .csv, .xlsx or .parquet file for 'fit'."),
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="A .png, .pdf or .svg file: estimated against true priors.")
-    ] = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -482,8 +433,8 @@ def priors(
     from comes.workflows.priors import check_assumption, estimate_priors
 
     if check:
-        if output is not None or plot is not None or exclude_rate is not None:
-            raise ComesError("--check writes and assumes nothing: leave -o, --plot and rates out.")
+        if output is not None or exclude_rate is not None:
+            raise ComesError("--check writes and assumes nothing: leave -o and rates out.")
         found = check_assumption(data, clean, reading=reading, seed=seed)
         if as_json:
             labels = found.per_label.to_dict("records")
@@ -499,7 +450,6 @@ def priors(
         method=method,
         exclude_rate=parse_numbers(exclude_rate, "--exclude-rate"),
         clean=clean,
-        plot=plot,
         seed=seed,
     )
     if as_json:

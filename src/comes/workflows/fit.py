@@ -3,6 +3,7 @@
 import difflib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,7 @@ from comes.workflows.data import (
 from comes.workflows.predict import Classifier
 from comes.workflows.priors import read_clean, read_given_priors
 
+PARTIAL, CHECKPOINT = ".partial", ".checkpoint"  # beside a model, while it is not finished
 FINE_TUNING = ("learning_rate", "backbone_learning_rate", "batch_size", "augment")
 WIDE = 0.05  # rates of labels that differ by more are shown as a range
 WORTH_SAYING = 0.01  # average precision; experiments/fit_checks.py compares it with the truth
@@ -75,22 +77,22 @@ class FittedModel:
             encoder = getattr(classifier, "encoder_", None)
             found |= summarise_columns(() if encoder is None else encoder.columns_)
             found |= describe_use(classifier, dataset.known_answers())
-        found["epochs"] = len(history.risk)
-        if history.best_epoch is not None:
-            found["kept_epoch"] = history.best_epoch
-        if history.interrupted:
-            found["interrupted"] = True
-        found["seconds"] = round(history.seconds, 2)
-        found["risk"] = history.risk[(history.best_epoch or len(history.risk)) - 1]
-        found["model"] = None if self.path is None else str(self.path)
-        if (
+        needs_priors = (
             isinstance(dataset, Dataset)
             and isinstance(classifier, CandidateClassifier)
             and not history.warnings  # else something else is wrong
             and measure_prior_cost(classifier, dataset.known_features()) > WORTH_SAYING
-        ):
-            found["advice"] = ADVICE
-        return found
+        )
+        found |= {
+            "epochs": len(history.risk),
+            "kept_epoch": history.best_epoch,
+            "interrupted": history.interrupted or None,
+            "seconds": round(history.seconds, 2),
+            "risk": history.risk[(history.best_epoch or len(history.risk)) - 1],
+            "model": None if self.path is None else str(self.path),
+            "advice": ADVICE if needs_priors else None,
+        }
+        return {name: fact for name, fact in found.items() if fact is not None}
 
 
 def fit_model(
@@ -156,13 +158,14 @@ def fit_model(
     >>> fitted.summary()["epochs"], sorted(path.name for path in fitted.path.iterdir())
     (2, ['model.json', 'model.safetensors'])
     """
-    checkpoint = None
+    targets = []
     if output is not None:
-        checkpoint = name_checkpoint(output)
-        for folder in (output, name_partial(output)):
+        targets = [Path(f"{Path(output)}{ending}") for ending in ("", PARTIAL, CHECKPOINT)]
+        for folder in targets[:2]:
             check_folder_target(folder, MODEL_FILES)
-        for target in (output, name_partial(output), checkpoint):
+        for target in targets:
             refuse_inputs(target, data, priors, clean, *reading_files(reading))
+    checkpoint = targets[-1] if targets else None
     chosen, varied = dict(settings or {}), list(dict.fromkeys(select))
     if chosen.get("method") == "auto":
         del chosen["method"]
@@ -189,7 +192,14 @@ def fit_model(
             chosen["class_prior"] = read_given_priors(priors, dataset, seed)
         if isinstance(dataset.X, Images):
             _refuse_given(needs_rows, "is for tables, not for images: leave it out")
-            classifier = _make_image_classifier(chosen)
+            _check_settings(chosen, ImageClassifier)
+            unused = [name for name in FINE_TUNING if name in chosen and not chosen.get("epochs")]
+            if unused:
+                raise ComesError(
+                    f"{unused[0]} is for fine-tuning: say for how many epochs (--epochs), or leave "
+                    "it out."
+                )
+            classifier = ImageClassifier(**from_flat(chosen))
             if not classifier.epochs:
                 checkpoint = None  # nothing that takes long is trained
             train = partial(classifier.fit, dataset.X, answers=answers, checkpoint=checkpoint)
@@ -205,21 +215,10 @@ def fit_model(
             classifier.item_column_ = name_item_column(dataset, reading)
             kept |= {"answers": answers, "clean": sample}
             train = partial(classifier.fit, dataset.known_features(), **kept)
-    path = _train_and_save(train, classifier, output)
+    path = _train_and_save(train, classifier, targets)
     if path is not None and checkpoint is not None and not classifier.history_.interrupted:
         checkpoint.unlink(missing_ok=True)
     return FittedModel(classifier, dataset, path, choice)
-
-
-def _make_image_classifier(settings: Mapping[str, Any]) -> ImageClassifier:
-    """Return a classifier of images; without epochs, its network is left as it is."""
-    _check_settings(settings, ImageClassifier)
-    unused = [name for name in FINE_TUNING if name in settings and not settings.get("epochs")]
-    if unused:
-        raise ComesError(
-            f"{unused[0]} is for fine-tuning: say for how many epochs (--epochs), or leave it out."
-        )
-    return ImageClassifier(**from_flat(settings))
 
 
 def _refuse_given(options: Mapping[str, Any], why: str) -> None:
@@ -234,37 +233,32 @@ def _check_settings(
     settings: Mapping[str, Any], kind: type[Any], *, is_method_open: bool = False
 ) -> None:
     """Raise if a setting is not one of the classifier, or of its method."""
-    of_tables, of_images = (
+    known, others = (
         flat_names(one().get_params(deep=False)) for one in (CandidateClassifier, ImageClassifier)
     )
-    known, others = of_tables, of_images
-    advice = (
+    foreign = (
         "It is for images, and the data has none: name their folder (--images), or leave it out."
     )
     if kind is ImageClassifier:
-        known, others = of_images, of_tables
-        advice = "It is for tables, and the data has images: leave it out."
+        known, others = others, known
+        foreign = "It is for tables, and the data has images: leave it out."
+    method = settings.get("method", DEFAULT)
     for name in settings:
         if name not in known:
-            near = difflib.get_close_matches(name, sorted(known), n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(sorted(known))}."
-            hint = advice if name in others else hint
+            hint = f"It has {', '.join(sorted(known))}."
+            for near in difflib.get_close_matches(name, sorted(known), n=1):
+                hint = f"Did you mean {near!r}?"
+            hint = foreign if name in others else hint
             raise ComesError(f"{kind.__name__} has no setting {name!r}. {hint}")
-    method = settings.get("method", DEFAULT)
-    for name in settings if method in METHODS and not is_method_open else ():
-        able = [key for key, own in METHODS.items() if name in own.get_params()]
-        if name in OF_METHODS and method not in able:
+        able = [key for key, one in METHODS.items() if name in one.get_params()]
+        if name in OF_METHODS and method in METHODS and method not in able and not is_method_open:
             raise ComesError(f"{name} is for {', '.join(able)}; got method {method}. Leave it out.")
 
 
 def choose_model(
     dataset: Dataset, classifier: CandidateClassifier, varied: Sequence[str]
 ) -> tuple[CandidateClassifier, Choice]:
-    """Return the variation of a classifier that candidates favour, to be fitted, and why.
-
-    All variations are trained and judged with one class prior: that of the classifier, or an
-    estimate.
-    """
+    """Return the variation of a classifier that candidates favour, to be fitted, and why."""
     X, names = dataset.known_features(), dataset.label_names
     encoder = classifier.encoder
     X = encode_table(X) if encoder is None else encoder.fit_transform(X)  # once: it sees no label
@@ -275,7 +269,7 @@ def choose_model(
             "to, and ticked labels have none. Leave it out."
         )
     seed: Any = classifier.random_state
-    prior: Any = classifier.class_prior
+    prior: Any = classifier.class_prior  # one for all variations
     if prior is None:
         prior = estimate_shared_prior(X, answers, seed)
     elif not isinstance(prior, ClassPriorEstimate):  # which has the order of the labels
@@ -286,18 +280,8 @@ def choose_model(
     return choice.classifier.set_params(class_prior=prior, encoder=encoder), choice
 
 
-def name_partial(output: str | Path) -> Path:
-    """Return where an unfinished model is saved."""
-    return Path(f"{output}.partial")
-
-
-def name_checkpoint(output: str | Path) -> Path:
-    """Return where the state of a long training is kept."""
-    return Path(f"{Path(output)}.checkpoint")
-
-
 def _train_and_save(
-    train: Callable[[], object], classifier: Classifier, output: str | Path | None
+    train: Callable[[], object], classifier: Classifier, targets: Sequence[Path]
 ) -> Path | None:
     """Train, with other processes if there are any; return where the first saved the model.
 
@@ -311,9 +295,8 @@ def _train_and_save(
             leave_processes()
             if not classifier.history_.risk:
                 raise KeyboardInterrupt  # before the first epoch: nothing to keep
-            if is_leader and output is not None:
-                is_partial = classifier.history_.interrupted
-                target = name_partial(output) if is_partial else Path(output)
+            if is_leader and targets:
+                target = targets[1] if classifier.history_.interrupted else targets[0]
                 _save_somewhere(classifier, target)
                 path = target
     except KeyboardInterrupt:
@@ -334,28 +317,31 @@ def _save_somewhere(classifier: Classifier, path: Path) -> None:
             classifier.save(path)
         except ComesError as error:
             kept = "It could not be saved elsewhere, either, and is lost."
-            for home in (Path(tempfile.gettempdir()), Path.home(), Path.cwd()):
-                try:
-                    place = Path(tempfile.mkdtemp(prefix="comes-", dir=home)) / path.name
-                    classifier.save(place)
-                except (ComesError, OSError):
-                    continue
+            with suppress(ComesError, OSError):
+                place = Path(tempfile.mkdtemp(prefix="comes-")) / path.name
+                classifier.save(place)
                 kept = f"The trained model was saved as {place}: move it from there."
-                break
             raise ComesError(f"{error} {kept}") from None
 
 
 def describe_use(classifier: Classifier, answers: Answers) -> dict[str, str]:
     """Return which rates of answers a fitted classifier knew, and which answers it did not use."""
-    method, found = classifier.method_, {}
+    method, given, found = classifier.method_, classifier.rates, {}
     names = ("exclude",) if answers.kind == "candidates" else ("no", "yes")
-    rates = [
-        f"{name} {_format_range(rate)} {_find_origin(classifier, name)}"
-        for name, rate in zip(names, (classifier.no_rate_, classifier.yes_rate_), strict=False)
-        if method.needs_rates and rate is not None and rate.any()
-    ]
-    if rates:
-        found["rates"] = ", ".join(rates)
+    said = []
+    for name, rate in zip(names, (classifier.no_rate_, classifier.yes_rate_), strict=False):
+        if not method.needs_rates or rate is None or not rate.any():
+            continue
+        origin = "estimated"
+        if isinstance(given, AnswerRates) or (given or {}).get(name) is not None:
+            origin = "given"
+        elif name == "exclude" and classifier.class_prior is not None:
+            origin = "from the class prior"
+        low, high = rate.min(), rate.max()
+        value = f"{low:.2f} to {high:.2f}" if high - low > WIDE else f"{rate.mean():.2f}"
+        said.append(f"{name} {value} {origin}")
+    if said:
+        found["rates"] = ", ".join(said)
     if answers.kind == "answers":
         n_yes, n_maybe = (answers.count_state(s).sum() for s in (State.YES, State.MAYBE))
         hears_yes, uses_maybe = method.accepts_positives, getattr(method, "uses_maybe", True)
@@ -365,26 +351,9 @@ def describe_use(classifier: Classifier, answers: Answers) -> dict[str, str]:
             "maybe": n_maybe and (not uses_maybe or (method.ignores_maybe and n_yes)),
             "what a model chose": answers.chosen is not None and not hears_yes,
         }
-        left_out = [name for name, is_unused in unused.items() if is_unused]
-        if left_out:
-            found["not_used"] = ", ".join(left_out)
+        if any(unused.values()):
+            found["not_used"] = ", ".join(name for name, is_unused in unused.items() if is_unused)
     return found
-
-
-def _format_range(rate: Any) -> str:
-    """Return rates of labels as one number, or from the least to the greatest."""
-    is_wide = rate.max() - rate.min() > WIDE
-    return f"{rate.min():.2f} to {rate.max():.2f}" if is_wide else f"{rate.mean():.2f}"
-
-
-def _find_origin(classifier: Classifier, name: str) -> str:
-    """Return where a rate comes from."""
-    rates = classifier.rates
-    if isinstance(rates, AnswerRates) or (rates or {}).get(name) is not None:
-        return "given"
-    if name == "exclude" and classifier.class_prior is not None:
-        return "from the class prior"
-    return "estimated"
 
 
 def measure_prior_cost(classifier: CandidateClassifier, X: Any, seed: int = 0) -> float:

@@ -1,7 +1,6 @@
 """How good a model is: against true labels, or estimated from candidates or answers alone."""
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.answers import Answers, choose_questions
-from comes.answers.convert import BoolMatrix
+from comes.answers import Answers
 from comes.datasets import Dataset, ReadOptions
 from comes.datasets.predictions import check_top
 from comes.errors import ComesError, counted
@@ -23,38 +21,35 @@ from comes.metrics import (
     METRICS,
     Convention,
     count_degenerate,
-    count_empty_rows,
     evaluate,
     evaluate_top,
 )
 from comes.priors import estimate_class_prior, read_priors
 from comes.selection import check_ranking_risk, check_reliability, estimate_metrics
-from comes.selection.estimates import MetricEstimates
-from comes.selection.intervals import OVER_LABELS, prior_error
+from comes.selection.intervals import prior_error
 from comes.workflows.data import reading_files
 from comes.workflows.predict import (
     Classifier,
     as_model,
+    inputs_of,
+    list_questions,
     name_source,
     open_for_model,
-    rates_of_people,
     score_dataset,
 )
 
 FloatArray = npt.NDArray[np.floating]
 SEEN_SHARE = 0.02  # of the rows: more are hardly equal by chance
-COMPARED = (1, 3, 5)  # labels of a row, as the field prints it
 GOOD_F1 = 0.9  # labels below may be called weak
 N_NAMED = 3  # labels or pairs that advice names
 # What the verdict is about: how far this metric is from guessing (0) to the best (1).
 HEADLINES = ("macro_auc", "macro_f1", "macro_recall", "hamming_loss")
 GRADES = {0.8: "very good", 0.6: "good", 0.3: "fair", 0.1: "weak"}
-NO_BETTER = "hardly better than guessing"
-SOURCES = {"candidates": "candidates", "answers": "answers", "positives": "ticked labels"}
-ASSUMED = {
-    "candidates": "irrelevant labels are excluded at a constant rate",
-    "answers": "no and yes come at constant rates, about pairs asked at random",
-    "positives": "relevant labels are ticked at a constant rate",
+# What estimates are from, and what they assume of it.
+SOURCES = {
+    "candidates": ("candidates", "irrelevant labels are excluded at a constant rate"),
+    "answers": ("answers", "no and yes come at constant rates, about pairs asked at random"),
+    "positives": ("ticked labels", "relevant labels are ticked at a constant rate"),
 }
 # What would be good of an estimated metric, and what a model gets that guesses.
 HINTS = {
@@ -71,8 +66,8 @@ HINTS = {
 class Judgement:
     """How good a model is on one data set: by true labels, estimated without them, or both.
 
-    Of what is estimated, ``metrics`` has value, low and high, labels (how many it is over), reason
-    (why it is not known) and, where true labels are known, true.
+    Of what is estimated, ``metrics`` has value, low and high, labels (how many it is over), and
+    reason (why it is not known).
     """
 
     n_rows: int
@@ -89,7 +84,6 @@ class Judgement:
         found: dict[str, Any] = {"rows_seen_in_training": self.n_seen} if self.n_seen else {}
         if self.metrics is not None:
             found |= self.metrics | self.degenerate | {"convention": self.convention}
-        if self.by_label:
             found["by_label"] = [quality.as_dict() for quality in self.by_label]
         if self.estimated is not None:
             by_label = [quality.as_dict() for quality in self.estimated["by_label"]]
@@ -118,13 +112,40 @@ class Judgement:
                 f"to about ± {half:.2f}."
             )
         elif self.estimated is not None:
-            good, sure = _judge_estimates(self.estimated, self.n_rows)
+            good, sure = self._judge_estimates(self.estimated)
         if self.n_seen:
             sure = (
                 f"The numbers are too good: training saw {self.n_seen} of these {self.n_rows} rows;"
                 " judge the model by rows that were held out."
             )
         return f"{good} {sure}"
+
+    def _judge_estimates(self, estimated: dict[str, Any]) -> tuple[str, str]:
+        """Return how good the model is by estimates, and how sure that is."""
+        source, assumed = SOURCES[estimated["from"]]
+        if estimated["contradiction"] is not None:
+            return "The estimates cannot be right:", estimated["contradiction"]
+        metrics = estimated["metrics"]
+        name = next((name for name in HEADLINES if metrics[name]["reason"] is None), None)
+        if name is None:
+            return (
+                f"How good the model is cannot be estimated from these {source}.",
+                f"The reason: {metrics[HEADLINES[0]]['reason']}.",
+            )
+        found, chance = metrics[name], chance_levels(estimated["by_label"], self.n_rows)[name]
+        best = 0.0 if name == "hamming_loss" else 1.0
+        worse, better = ("high", "low") if name == "hamming_loss" else ("low", "high")
+        grades = dict.fromkeys(grade(found[end], chance, best) for end in (worse, better))
+        how_good = f"between {' and '.join(grades)}" if len(grades) > 1 else next(iter(grades))
+        n_labels, n_judged = estimated["labels"], found["labels"]
+        over = f" over {n_judged} of {n_labels} labels" if n_judged < n_labels else ""
+        return (
+            f"Estimated from {source} alone, the model is {how_good}: {title_of(name)}{over} "
+            f"{found['value']:.3f} (95 % interval {found['low']:.3f} to {found['high']:.3f}; "
+            f"{best:g} is best, guessing gives {chance:.2g}).",
+            f"No true label was used: that holds if {assumed}, and the class prior "
+            f"({estimated['class_prior']}) is right.",
+        )
 
 
 def width_of_f1(quality: LabelQuality) -> float:
@@ -136,35 +157,8 @@ def width_of_f1(quality: LabelQuality) -> float:
 def grade(value: float, chance: float, best: float = 1.0) -> str:
     """Return a word for how far a metric is from guessing to the best."""
     skill = (value - chance) / (best - chance) if best != chance else 0.0
-    return next((word for least, word in GRADES.items() if skill >= least), NO_BETTER)
-
-
-def _judge_estimates(estimated: Mapping[str, Any], n_rows: int) -> tuple[str, str]:
-    """Return how good a model is by estimates, and how sure that is, a sentence each."""
-    source, assumed = SOURCES[estimated["from"]], ASSUMED[estimated["from"]]
-    if estimated["contradiction"] is not None:
-        return "The estimates cannot be right:", estimated["contradiction"]
-    metrics = estimated["metrics"]
-    name = next((name for name in HEADLINES if metrics[name]["reason"] is None), None)
-    if name is None:
-        return (
-            f"How good the model is cannot be estimated from these {source}.",
-            f"The reason: {metrics[HEADLINES[0]]['reason']}.",
-        )
-    found, chance = metrics[name], chance_levels(estimated["by_label"], n_rows)[name]
-    best = 0.0 if name == "hamming_loss" else 1.0
-    low, high = (grade(found[end], chance, best) for end in ("low", "high"))
-    low, high = (high, low) if best == 0 else (low, high)
-    between = low if low == high else f"between {low} and {high}"
-    ends = f"{found['low']:.3f} to {found['high']:.3f}"
-    n_labels, n_judged = estimated["labels"], found["labels"]
-    over = f" over {n_judged} of {n_labels} labels" if n_judged < n_labels else ""
-    return (
-        f"Estimated from {source} alone, the model is {between}: {title_of(name)}{over} "
-        f"{found['value']:.3f} (95 % interval {ends}; {best:g} is best, guessing gives "
-        f"{chance:.2g}).",
-        f"No true label was used: that holds if {assumed}, and the class prior "
-        f"({estimated['class_prior']}) is right.",
+    return next(
+        (word for least, word in GRADES.items() if skill >= least), "hardly better than guessing"
     )
 
 
@@ -238,21 +232,19 @@ def _judge(
 ) -> Judgement:
     """Judge the scores, (n, q), that a model gave to the rows of a data set with its labels."""
     cut, n_seen = classifier.cut_scores(scores), count_seen(classifier, dataset)
-    truth: dict[str, Any] = {}
+    found: dict[str, Any] = {"n_seen": n_seen}
     if dataset.relevant is not None:
         relevant = dataset.known_relevant()
         table = measure_labels(scores, relevant, cut)
         counts = {"n_relevant": "relevant", "n_predicted": "predicted"}
-        truth = {
+        found |= {
             "metrics": evaluate(scores, relevant, cut, convention),
             "degenerate": count_degenerate(relevant),
             "by_label": list_qualities(table, dataset.label_names, counts),
         }
-    estimated = None
     if dataset.answers is not None:
-        estimated = _estimate_quality(classifier, dataset, scores, cut, priors, n_seen)
-    method = classifier.method_.name
-    return Judgement(len(dataset), method, convention, **truth, estimated=estimated, n_seen=n_seen)
+        found["estimated"] = _estimate_quality(classifier, dataset, scores, cut, priors, n_seen)
+    return Judgement(len(dataset), classifier.method_.name, convention, **found)
 
 
 def count_seen(classifier: Classifier, dataset: Dataset) -> int:
@@ -271,24 +263,17 @@ def _estimate_quality(
     priors: str | Path | None,
     n_seen: int,
 ) -> dict[str, Any]:
-    """Return what answers say about the scores, beside the truth where it is known."""
-    assert dataset.answers is not None
-    answers, names = dataset.answers, classifier.label_names_
+    """Return what answers say about the scores."""
+    answers, names = dataset.known_answers(), classifier.label_names_
     prior, error, source = _find_prior(classifier, dataset, priors)
     found = estimate_metrics(scores, answers, prior, class_prior_error=error, predictions=cut)
-    true: dict[str, float] = {}
-    if dataset.relevant is not None:
-        true = _compute_true_values(found, scores, cut, dataset.known_relevant())
     metrics: dict[str, dict[str, Any]] = {}
     for name, one in found.metrics.items():
-        known = one.reason is None
-        metrics[name] = {
-            "value": one.value if known else None,
-            "low": one.low_with_prior if known else None,
-            "high": one.high_with_prior if known else None,
-            "labels": len(one.labels),
-            "reason": one.reason,
-        } | ({"true": true[name]} if name in true else {})
+        metrics[name] = dict.fromkeys(("value", "low", "high"))
+        if one.reason is None:
+            ends = {"low": one.low_with_prior, "high": one.high_with_prior}
+            metrics[name] = {"value": one.value, **ends}
+        metrics[name] |= {"labels": len(one.labels), "reason": one.reason}
     floor = None
     if not n_seen and answers.kind != "positives":
         floor = check_ranking_risk(scores, answers, prior, class_prior_error=error)
@@ -315,14 +300,13 @@ def _find_prior(
     classifier: Classifier, dataset: Dataset, priors: str | Path | None
 ) -> tuple[Any, Any, str]:
     """Return the class prior to judge with, its standard error, and where it comes from."""
+    prior, error = classifier.class_prior_, classifier.class_prior_error_
     if priors is not None:
-        names = classifier.label_names_
-        given = read_priors(priors, names)
-        return per_label(given, "class_prior", names), prior_error(given), str(priors)
-    if classifier.class_prior_ is not None:
-        error = classifier.class_prior_error_
-        way = "given" if error is None else "estimated"
-        return classifier.class_prior_, error, f"of the model, {way}"
+        given = read_priors(priors, classifier.label_names_)
+        prior = per_label(given, "class_prior", classifier.label_names_)
+        return prior, prior_error(given), str(priors)
+    if prior is not None:
+        return prior, error, f"of the model, {'given' if error is None else 'estimated'}"
     if isinstance(classifier, ImageClassifier):
         raise ComesError(
             "this image model has no class prior, and judging by candidates needs one: give it "
@@ -330,24 +314,6 @@ def _find_prior(
         )
     estimate = estimate_class_prior(dataset.known_features(), dataset.known_answers())
     return estimate.class_prior, prior_error(estimate), "estimated from these rows"
-
-
-def _compute_true_values(
-    found: MetricEstimates, scores: FloatArray, cut: npt.NDArray[np.int64], relevant: BoolMatrix
-) -> dict[str, float]:
-    """Return the true values of the estimated metrics, each over the labels of its estimate.
-
-    With the true labels as candidates and their shares as prior, the estimates are exact.
-    """
-    exact = estimate_metrics(
-        scores, relevant, relevant.mean(axis=0), predictions=cut, n_resamples=0
-    ).per_label
-    true = {}
-    for name, estimate in found.metrics.items():
-        values = exact[OVER_LABELS[name]].iloc[list(estimate.labels)]
-        if len(values):
-            true[name] = float(values.sum() if name == "ranking_risk" else values.mean())
-    return true
 
 
 def judge_top(
@@ -359,21 +325,18 @@ def judge_top(
 ) -> dict[str, float]:
     """Compare the best labels of every row with the true labels, without a matrix of all scores.
 
-    P@k and nDCG@k are computed for k = 1, 3 and 5 up to ``top``, and for itself. Rows without a
-    relevant label, which count 0, are counted, as are those that training saw, if there are any.
+    P@k and nDCG@k are computed for k = 1, 3 and 5 up to ``top``, and for itself.
     """
     classifier = as_model(model)
     check_top(top, len(classifier.label_names_))
     dataset = open_for_model(classifier, data, reading)
     relevant = dataset.known_relevant()
-    is_of_images = isinstance(classifier, ImageClassifier)
-    X = dataset.known_images() if is_of_images else dataset.known_features()
-    ks = sorted({k for k in COMPARED if k < top} | {top})
-    metrics = evaluate_top(classifier.predict_top(X, top).labels, relevant, ks)
+    best = classifier.predict_top(inputs_of(classifier, dataset), top).labels
+    found = evaluate_top(best, relevant, sorted({k for k in (1, 3, 5) if k < top} | {top}))
+    n_empty = int((relevant.sum(axis=1) == 0).sum())
+    found |= {"rows": len(dataset), "rows_without_relevant": n_empty}
     n_seen = count_seen(classifier, dataset)
-    seen = {"rows_seen_in_training": n_seen} if n_seen else {}
-    n_empty = count_empty_rows(relevant)
-    return metrics | {"rows": len(dataset), "rows_without_relevant": n_empty} | seen
+    return found | ({"rows_seen_in_training": n_seen} if n_seen else {})
 
 
 def report_model(
@@ -427,12 +390,11 @@ def report_model(
     classifier = as_model(model)
     dataset = open_for_model(classifier, data, reading)
     are_images = isinstance(classifier, ImageClassifier)
-    X = dataset.known_images() if are_images else dataset.known_features()
     scores = score_dataset(classifier, dataset)
     judged = _judge(classifier, dataset, scores, priors)
     probabilities = classifier.squash_scores(scores)
     return write_model_page(
-        X,
+        inputs_of(classifier, dataset),
         classifier.label_names_,
         probabilities,
         classifier.cut_scores(scores),
@@ -462,41 +424,36 @@ def _advise(
 ) -> list[tuple[str, str]]:
     """Return what to do next, and a command for it where model and data are files."""
     model, data = (shlex.quote(str(p)) if isinstance(p, str | Path) else "" for p in paths)
-    has_files = bool(model and data)
     steps = []
+
+    def advise(text: str, command: str = "") -> None:
+        steps.append((text, command if model and data else ""))
+
     if judged.n_seen:
-        command = f"comes split {data}" if has_files else ""
-        steps.append(("Hold rows out, train on the others, and judge the model again.", command))
+        text = "Hold rows out, train on the others, and judge the model again."
+        advise(text, f"comes split {data}")
     if judged.estimated is not None and judged.estimated["contradiction"] is not None:
-        command = f"comes priors {data} --check --clean CLEAN.csv" if has_files else ""
         text = "Have a few rows labelled with care, and test the constant rate on them."
-        steps.append((text, command))
+        advise(text, f"comes priors {data} --check --clean CLEAN.csv")
     by_label = judged.qualities
     weak = [q for q in by_label if (f1 := q.metrics["f1"].value) is not None and f1 < GOOD_F1]
     if weak:
         named = "; ".join(f"{quality.label}: {quality.metrics['f1']}" for quality in weak[:N_NAMED])
-        steps.append((f"Look at the weakest labels by F1, and at their rows below: {named}.", ""))
+        advise(f"Look at the weakest labels by F1, and at their rows below: {named}.")
     unsure = sorted(by_label, key=width_of_f1, reverse=True)
     if unsure and judged.estimated is not None:
         named = ", ".join(quality.label for quality in unsure[:N_NAMED])
-        steps.append((f"Ask more about {named}: of these the F1 is least sure.", ""))
-    questions = choose_questions(
-        probabilities,
-        N_NAMED,
-        answers=dataset.answers,
-        rates=rates_of_people(classifier, dataset.answers),
-    )
-    if dataset.items is not None and len(questions.row) and judged.metrics is None:
-        pairs = ", ".join(
-            f"{dataset.items[i]}: {classifier.label_names_[j]} ({probabilities[i, j]:.2f})"
-            for i, j in zip(questions.row, questions.label, strict=True)
-        )
-        command = (
-            f"comes predict {data} --model {model} -o predictions.csv --ask-next next.csv "
-            f"--asked {data}"
-        )
-        text = f"Of what nobody was asked here, these pairs would tell the model most: {pairs}."
-        steps.append((text, command if has_files else ""))
+        advise(f"Ask more about {named}: of these the F1 is least sure.")
+    if dataset.items is not None and judged.metrics is None:
+        asked = list_questions(classifier, probabilities, dataset.items, N_NAMED, dataset.answers)
+        rows = asked.itertuples()
+        pairs = ", ".join(f"{row.item}: {row.label} ({row.probability:.2f})" for row in rows)
+        if pairs:
+            advise(
+                f"Of what nobody was asked here, these pairs would tell the model most: {pairs}.",
+                f"comes predict {data} --model {model} -o predictions.csv --ask-next next.csv "
+                f"--asked {data}",
+            )
     return steps
 
 
@@ -505,22 +462,17 @@ def _list_quality(
 ) -> dict[str, dict[str, Any]]:
     """Return what is known of a model from the truth and from answers, as a page shows it."""
     found: dict[str, dict[str, Any]] = {}
+    overall = []
     if judged.metrics is not None:
         relevant = dataset.known_relevant()
         guess = np.random.default_rng(0).random(relevant.shape)
         chance = evaluate(guess, relevant, np.zeros_like(relevant))
         n_present = relevant.any(axis=0).sum() * len(relevant)
         chance["mean_average_precision"] = relevant.sum() / max(n_present, 1)
-        overall = [
-            (
-                metric.title,
-                f"{judged.metrics[name]:.3f}",
-                f"{int(metric.higher_is_better)} is best; "
-                f"{'predicting nothing' if name == 'hamming_loss' else 'guessing'} gives "
-                f"{chance[name]:.2f}",
-            )
-            for name, metric in METRICS.items()
-        ]
+        for name, metric in METRICS.items():
+            guessing = "predicting nothing" if name == "hamming_loss" else "guessing"
+            hint = f"{metric.higher_is_better:d} is best; {guessing} gives {chance[name]:.2f}"
+            overall.append((metric.title, f"{judged.metrics[name]:.3f}", hint))
         truth = Answers(no=~relevant, yes=relevant)
         found["true labels"] = {
             "overall": overall,
@@ -530,18 +482,15 @@ def _list_quality(
         }
     estimated = judged.estimated
     if estimated is not None and dataset.answers is not None:
-        chances = chance_levels(estimated["by_label"], judged.n_rows)
-        found[SOURCES[estimated["from"]]] = {
-            "overall": [
-                (
-                    title_of(name),
-                    f"{one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
-                    if one["reason"] is None
-                    else "not known",
-                    one["reason"] or HINTS[name].format(chances[name]),
-                )
-                for name, one in estimated["metrics"].items()
-            ],
+        chance, overall = chance_levels(estimated["by_label"], judged.n_rows), []
+        for name, one in estimated["metrics"].items():
+            shown, hint = "not known", one["reason"]
+            if hint is None:
+                shown = f"{one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
+                hint = HINTS[name].format(chance[name])
+            overall.append((title_of(name), shown, hint))
+        found[SOURCES[estimated["from"]][0]] = {
+            "overall": overall,
             "by_label": estimated["by_label"],
             "calibration": _calibrate(classifier, dataset.answers, probabilities),
             "notes": [

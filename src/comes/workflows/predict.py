@@ -1,9 +1,8 @@
 """Use a fitted model: predict, choose what to ask next, export."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -79,11 +78,16 @@ def open_for_model(
     return open_dataset(data, replace(reading, label_names=classifier.label_names_))
 
 
+def inputs_of(classifier: Classifier, dataset: Dataset) -> Any:
+    """Return what the model scores: the images of a data set, or its features."""
+    is_of_images = isinstance(classifier, ImageClassifier)
+    return dataset.known_images() if is_of_images else dataset.known_features()
+
+
 def score_dataset(classifier: Classifier, dataset: Dataset) -> npt.NDArray[np.floating]:
     """Return the scores of every row, (n_samples, n_labels)."""
-    if isinstance(classifier, ImageClassifier):  # whose features `fit` may have kept
-        return np.asarray(classifier.decision_function(dataset.known_images(), cache=True))
-    return np.asarray(classifier.decision_function(dataset.known_features()))
+    kept = {"cache": True} if isinstance(classifier, ImageClassifier) else {}  # as `fit` may do
+    return np.asarray(classifier.decision_function(inputs_of(classifier, dataset), **kept))
 
 
 def read_asked(
@@ -112,32 +116,27 @@ def read_asked(
             "the table that 'comes annotate export' wrote."
         )
     place = {name: row for row, name in enumerate(past.items)}
-    known = [row for row, name in enumerate(items) if name in place]
-    if not known:
+    rows = np.array([place.get(name, -1) for name in items])
+    if rows.max(initial=-1) < 0:
         raise ComesError(
             f"none of the items was asked about: the answers are about {listed(past.items, 3)}, "
             f"the items are {listed(items, 3)}. Name both in the same way."
         )
     answers = past.known_answers()
-    codes = np.full((len(items), len(label_names)), State.NOT_ASKED, dtype=np.int8)
-    codes[known] = answers.codes[[place[items[row]] for row in known]]
+    codes = np.where(rows[:, None] >= 0, answers.codes[rows], State.NOT_ASKED)
     return Answers.from_codes(codes, answers.kind, label_names)
 
 
 def list_questions(
     classifier: Classifier,
-    scores: npt.NDArray[np.floating],
+    probabilities: npt.NDArray[np.floating],
     items: Sequence[str],
     count: int,
     asked: Answers | None,
 ) -> pd.DataFrame:
     """Return a table of the pairs whose answers are expected to tell most."""
-    probabilities = classifier.squash_scores(scores)
-    questions = choose_questions(
-        probabilities, count, answers=asked, rates=rates_of_people(classifier, asked)
-    )
-    if not len(questions.row):
-        raise ComesError("nothing is left to ask: there is an answer about every pair.")
+    rates = rates_of_people(classifier, asked)
+    questions = choose_questions(probabilities, count, answers=asked, rates=rates)
     return pd.DataFrame(
         {
             "item": [items[row] for row in questions.row],
@@ -151,16 +150,13 @@ def list_questions(
 def rates_of_people(classifier: Classifier, asked: Answers | None) -> AnswerRates | None:
     """Return how often people dare to answer, if the model learned it from answers of people.
 
-    Rates of candidates and of ticked labels are not those of somebody who is asked: one of the two
-    is 0 everywhere.
+    Of rates of candidates and of ticked labels, one is 0 everywhere.
     """
-    a, b = classifier.no_rate_, classifier.yes_rate_
-    if a is None or b is None:
+    no, yes = classifier.no_rate_, classifier.yes_rate_
+    if no is None or yes is None:
         return None
-    is_of_people = a.any() and b.any() if asked is None else asked.kind == "answers"
-    if not is_of_people:
-        return None
-    return AnswerRates(a, b, classifier.rates_.mistake_rate)
+    is_of_people = no.any() and yes.any() if asked is None else asked.kind == "answers"
+    return AnswerRates(no, yes, classifier.rates_.mistake_rate) if is_of_people else None
 
 
 def predict_items(
@@ -172,6 +168,7 @@ def predict_items(
     skip_broken: bool = False,
     item: str | None = None,
     scores: bool = False,
+    top: int | None = None,
     page: str | Path | None = None,
     n_examples: int = 120,
     maps: bool = False,
@@ -197,6 +194,8 @@ def predict_items(
         The column of a table that names the items. Without names, items are numbered from 0.
     scores : bool
         Add a column of scores for each label.
+    top : int, optional
+        Only so many labels of each item, without a matrix of all scores.
     page : path, optional
         A folder for a page of the most confident rows or images, the most doubtful and others.
     n_examples : int
@@ -216,7 +215,8 @@ def predict_items(
     Returns
     -------
     table : DataFrame
-        item, predicted (names joined by ";"), and the probability of each label.
+        item, predicted (names joined by ";"), and the probability of each label. With ``top`` a
+        row for each of these labels, the best of an item first: item, rank, label, probability.
 
     Examples
     --------
@@ -236,11 +236,29 @@ def predict_items(
     if page is not None:
         check_folder_target(page, ("index.html",))
         refuse_inputs(page, data, images, model)
+    if top is not None and (page or ask_next) is not None:
+        raise ComesError(
+            "a page (--page) and questions (--ask-next) need the scores of all labels: leave top "
+            "(--top) out."
+        )
     classifier = as_model(model)
+    names = classifier.label_names_
+    check_top(1 if top is None else top, len(names))
     if maps and not isinstance(classifier, ImageClassifier):
         raise ComesError("maps (--maps) are of images, and this model was trained on a table.")
     X, items = read_inputs(classifier, data, images, skip_broken, item)
-    names = classifier.label_names_
+    if top is not None:
+        best = classifier.predict_top(X, top)
+        table = top_table(
+            best.labels,
+            best.probabilities,
+            np.array(names, dtype=object),
+            range(len(best)) if items is None else items,
+            scores=best.scores if scores else None,
+        )
+        if output is not None:
+            write_prediction_table(table, output)
+        return table
     answers = None if ask_next is None else read_asked(asked, names, items)
     found = np.asarray(classifier.decision_function(X))
     probabilities, predictions = classifier.squash_scores(found), classifier.cut_scores(found)
@@ -251,6 +269,9 @@ def predict_items(
     if page is not None:
         from comes.report import write_model_page  # which draws plots
 
+        def draw_maps(rows: Sequence[int], labels: Sequence[int]) -> Any:
+            return lay_over(classifier, X[rows], evidence_maps(classifier, X[rows], labels))
+
         write_model_page(
             X,
             names,
@@ -260,59 +281,16 @@ def predict_items(
             title=f"Predictions of {name_source(model, 'a model')} on {name_source(data, 'data')}",
             verdict=UNJUDGED,
             items=items,
-            maps=partial(_draw_maps, classifier, X) if maps else None,
+            maps=draw_maps if maps else None,
             n_examples=n_examples,
             seed=seed,
         )
     if ask_next is not None and items is not None:
-        write_table(list_questions(classifier, found, items, n_questions, answers), ask_next)
+        questions = list_questions(classifier, probabilities, items, n_questions, answers)
+        if questions.empty:
+            raise ComesError("nothing is left to ask: there is an answer about every pair.")
+        write_table(questions, ask_next)
     return table
-
-
-def _draw_maps(
-    classifier: ImageClassifier, images: Any, rows: Sequence[int], labels: Sequence[int]
-) -> Sequence[npt.NDArray[np.float32]]:
-    """Return maps of the evidence for labels, one of each row."""
-    shown = images[rows]
-    return lay_over(classifier, shown, evidence_maps(classifier, shown, labels))
-
-
-def write_top(
-    model: Classifier | str | Path,
-    data: Dataset | str | Path,
-    output: str | Path,
-    top: int,
-    *,
-    images: str | Path | None = None,
-    skip_broken: bool = False,
-    item: str | None = None,
-    scores: bool = False,
-) -> int:
-    """Write the best labels of every row or image, a row for each; return how many items there are.
-
-    Items are scored and written in parts, so that memory does not grow with the number of items
-    times the number of labels, as that of `predict_items` does.
-    """
-    check_prediction_name(output)
-    check_file_target(output)
-    refuse_inputs(output, data, images, model)
-    classifier = as_model(model)
-    names = np.array(classifier.label_names_, dtype=object)
-    check_top(top, len(names))
-    X, items = read_inputs(classifier, data, images, skip_broken, item)
-    n_items = 0
-
-    def make_tables() -> Iterator[pd.DataFrame]:
-        nonlocal n_items
-        for part in classifier.stream_top(X, top):
-            rows = range(n_items, n_items + len(part))
-            named = rows if items is None else items[rows.start : rows.stop]
-            shown = part.scores if scores else None
-            yield top_table(part.labels, part.probabilities, names, named, scores=shown)
-            n_items = rows.stop
-
-    write_prediction_table(make_tables(), output)
-    return n_items
 
 
 def name_source(source: object, otherwise: str) -> str:
@@ -329,22 +307,18 @@ def read_inputs(
 ) -> tuple[Any, list[str] | None]:
     """Return what the model scores, and the names of the items where there are any."""
     data = open_if_project(data)
-    X: Any
-    if isinstance(classifier, ImageClassifier):
-        if item is not None:
-            raise ComesError("images are named by their files; leave item (--item) out.")
-        if isinstance(data, Dataset):
-            X = data.known_images()
-        else:
-            X = read_images(data, images, skip_broken)
-        items = X.names
-    elif images is not None or skip_broken:
+    are_images = isinstance(classifier, ImageClassifier)
+    if are_images and item is not None:
+        raise ComesError("images are named by their files; leave item (--item) out.")
+    if not are_images and (images is not None or skip_broken):
         raise ComesError(
             "this model was trained on a table, so the images and what to do with broken ones "
             "(--images, --skip-broken) do not apply. Leave them out."
         )
-    elif isinstance(data, Dataset):
-        X, items = data.known_features(), data.items
+    if isinstance(data, Dataset):
+        X, items = inputs_of(classifier, data), data.items
+    elif isinstance(classifier, ImageClassifier):
+        X, items = read_images(data, images, skip_broken), None
     else:
         X, items = read_features(
             data,
@@ -354,13 +328,13 @@ def read_inputs(
             item=item,
             usual_item=classifier.item_column_,
         )
-    names = pd.Series(list(items or ()), dtype=object)
-    repeated = names[names.duplicated()]
-    if len(repeated):
+    items = X.names if are_images else items
+    names = pd.Index([] if items is None else items)
+    if names.has_duplicates:
+        repeated = [str(name) for name in names[names.duplicated()].unique()]
         warn(
-            f"items should have different names; {listed(list(map(str, repeated.unique())), 3)} "
-            "occurs more than once, and predictions cannot be told apart by it. Name another "
-            "column (--item).",
+            f"items should have different names; {listed(repeated, 3)} occurs more than once, and "
+            "predictions cannot be told apart by it. Name another column (--item).",
             ComesWarning,
             stacklevel=3,
         )
@@ -402,10 +376,10 @@ def export_model(model: Classifier | str | Path, output: str | Path) -> dict[str
         size = classifier.network_.backbone.preprocessing.size
         taken = f"pixels: uint8 (n, 3, {size}, {size})"
     else:
-        encoder = getattr(classifier, "encoder_", None)
-        n = classifier.n_features_in_ if encoder is None else encoder.n_features
-        encoded = "" if encoder is None else f", encoded from {classifier.n_features_in_} columns"
-        taken = f"features: float32 (n, {n}){encoded}"
+        n, encoder = classifier.n_features_in_, getattr(classifier, "encoder_", None)
+        taken = f"features: float32 (n, {n})"
+        if encoder is not None:
+            taken = f"features: float32 (n, {encoder.n_features}), encoded from {n} columns"
     difference = None if find_spec("onnxruntime") is None else measure_onnx(classifier, path)
     if difference is not None and not difference <= LARGEST_DIFFERENCE:
         warn(

@@ -16,7 +16,7 @@ from comes.datasets.opening import open_truth
 from comes.datasets.table import check_ending, write_table
 from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.inputs import per_label
-from comes.files import check_file_target, refuse_inputs, refuse_same
+from comes.files import check_file_target, refuse_inputs
 from comes.priors import (
     ClassPriorEstimate,
     CleanSample,
@@ -29,7 +29,6 @@ from comes.priors import (
 )
 from comes.priors.class_prior import KNOWN_PRIOR
 from comes.priors.clean_sample import update_prior
-from comes.report.plots import check_plot_name, plot_priors, save_plot
 from comes.selection import check_constant_rate
 from comes.selection.checks import AssumptionCheck
 from comes.tables import ColumnEncoder
@@ -43,10 +42,7 @@ TWO_SIDED = 1.96  # standard errors on either side of an estimate: 95 %
 def read_clean(
     dataset: Dataset, clean: Dataset | str | Path | None, reading: ReadOptions | None
 ) -> CleanSample | None:
-    """Return the clean sample, with the answers about its rows if they are items of the data.
-
-    The columns of a file have the names that those of the data have, and hold the truth.
-    """
+    """Return the clean sample, with the answers about its rows if they are items of the data."""
     if clean is None:
         return None
     if reading is not None and reading.labels is not None:
@@ -62,34 +58,33 @@ def read_clean(
     rows = [place.get(name, -1) for name in sample.items or ()]
     if sample.answers is not None or dataset.answers is None or max(rows, default=-1) < 0:
         return CleanSample(sample.X, sample.known_relevant(), sample.answers)
-    missing = [name for name, row in zip(sample.items or (), rows, strict=True) if row < 0]
-    if missing:
+    if sample.items is not None and -1 in rows:
         raise ComesError(
-            f"{len(missing)} of {len(rows)} clean items are not in the data (first: "
-            f"{missing[0]!r}). Give items of the data only, or none of them."
+            f"{rows.count(-1)} of {len(rows)} clean items are not in the data (first: "
+            f"{sample.items[rows.index(-1)]!r}). Give items of the data only, or none of them."
         )
-    of_data = dataset.take(rows).X
+    of_data = dataset.take(rows)
     _refuse_other_features(sample, of_data, dataset.X)
-    return CleanSample(of_data, sample.known_relevant(), dataset.answers[rows])
+    return CleanSample(of_data.X, sample.known_relevant(), of_data.answers)
 
 
-def _refuse_other_features(sample: Dataset, of_data: Any, whole: Any) -> None:
+def _refuse_other_features(sample: Dataset, of_data: Dataset, whole: Any) -> None:
     """Raise an error if clean items have other features than the items of that name in the data."""
-    if sample.X is None or isinstance(of_data, Images):
+    pair = (sample.X, of_data.X)
+    if sample.X is None or isinstance(whole, Images):
         return
-    pair = (sample.X, of_data)
     if isinstance(whole, pd.DataFrame) and needs_encoding(whole):
         encoder = ColumnEncoder().fit(whole)
-        pair = (encoder.transform(sample.X), encoder.transform(of_data))
+        pair = tuple(map(encoder.transform, pair))
     first, second = (np.asarray(X.todense() if issparse(X) else X) for X in pair)
     if first.shape != second.shape:
         return  # the estimator says what it wants
     differ = ~np.isclose(first, second, rtol=1e-4, atol=1e-6).all(axis=1)
-    if differ.any() and sample.items is not None:
-        name = sample.items[int(differ.argmax())]
+    if differ.any() and of_data.items is not None:
         raise ComesError(
-            f"{int(differ.sum())} clean items have other features than the data has for items of "
-            f"that name (first: {name!r}). Name other items otherwise, or leave the names out."
+            f"{differ.sum()} clean items have other features than the data has for items of that "
+            f"name (first: {of_data.items[differ.argmax()]!r}). Name other items otherwise, or "
+            "leave the names out."
         )
 
 
@@ -100,7 +95,7 @@ def read_given_priors(path: str | Path, dataset: Dataset, seed: Any = 0) -> Any:
     if isinstance(given, ClassPriorEstimate):
         known: npt.NDArray[Any] = given.class_prior
     else:
-        known = given.to_numpy()[match_names([str(name) for name in given.index], names)]
+        known = given.to_numpy()[match_names(list(map(str, given.index)), names)]
     is_open = np.isnan(known)
     if not is_open.any():
         return given
@@ -134,7 +129,6 @@ def estimate_priors(
     method: str = "hierarchical",
     exclude_rate: float | list[float] | None = None,
     clean: Dataset | str | Path | None = None,
-    plot: str | Path | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return how often each label is relevant, estimated from what was said; write it if asked.
@@ -154,8 +148,6 @@ def estimate_priors(
         How often an irrelevant label is excluded, if that is known; for candidates.
     clean : Dataset or path, optional
         A small sample with true labels, which sharpens the estimate.
-    plot : path, optional
-        A .png, .pdf or .svg file: estimated against true priors.
     seed : int
 
     Returns
@@ -174,12 +166,10 @@ def estimate_priors(
     >>> list(estimate_priors(data, exclude_rate=0.5).columns[:3])
     ['label', 'class_prior', 'lower']
     """
-    for target, check_name in ((output, check_ending), (plot, check_plot_name)):
-        if target is not None:
-            check_name(target)
-            check_file_target(target)
-            refuse_inputs(target, data, clean, *reading_files(reading))
-    refuse_same(output, plot)
+    if output is not None:
+        check_ending(output)
+        check_file_target(output)
+        refuse_inputs(output, data, clean, *reading_files(reading))
     dataset = as_dataset(data, reading)
     sample = read_clean(dataset, clean, reading)
     table = _tabulate(dataset, method, exclude_rate, seed)
@@ -193,8 +183,6 @@ def estimate_priors(
         written = table.copy()
         written.insert(1, KNOWN_PRIOR, np.nan)
         write_table(written, output)
-    if plot is not None:
-        save_plot(plot_priors(table), plot)
     return table
 
 
