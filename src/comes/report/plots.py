@@ -18,10 +18,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from comes.answers import Answers
-from comes.answers.convert import as_relevant
 from comes.errors import ComesError, listed
 from comes.files import replacing_file
-from comes.label_metrics import LABEL_METRICS, LabelQuality, bound_share, list_qualities
+from comes.label_metrics import LABEL_METRICS, LabelQuality, list_qualities
 from comes.methods import METHODS, table_rank
 from comes.significance import Ranks, rank_methods
 
@@ -363,29 +362,18 @@ def _add_priors(table: pd.DataFrame, class_prior: Any) -> pd.DataFrame:
 
 
 LINES = ("-", ":", "-.", (0, (5, 1)))  # apart in grey, and from the dashes of the diagonal
-COLUMNS = ("predicted", "relevant", "low", "high")
 
 
-def plot_calibration(
-    found: Any,
-    relevant: npt.ArrayLike | None = None,
-    *,
-    n_bins: int = 10,
-    axes: Axes | None = None,
-) -> Axes:
+def plot_calibration(found: Any, *, axes: Axes | None = None) -> Axes:
     """Draw how often pairs are relevant over how often they should be, with intervals.
 
     Probabilities are right where the dashed line runs through the intervals.
 
     Parameters
     ----------
-    found : DataFrame, array (n_samples, n_labels), or mapping of str to these
-        What `comes.selection.check_reliability` makes of probabilities and answers, or
-        probabilities themselves, which need ``relevant``. Several are drawn by name.
-    relevant : bool array of shape (n_samples, n_labels), optional
-        The truth that probabilities are compared with; intervals of 95 % are Wilson's.
-    n_bins : int
-        Ranges of equal width that probabilities are put into.
+    found : DataFrame, or mapping of str to DataFrame
+        What `comes.selection.check_reliability` makes of probabilities and answers, or of the
+        truth as answers. Several are drawn by name.
     axes : Axes, optional
         By default those of a new figure.
 
@@ -395,22 +383,29 @@ def plot_calibration(
 
     Examples
     --------
+    >>> from comes.selection import check_reliability
     >>> rng = np.random.default_rng(0)
     >>> eta = rng.random((500, 3))
-    >>> axes = plot_calibration(eta, rng.random((500, 3)) < eta)
+    >>> relevant = rng.random((500, 3)) < eta
+    >>> truth = Answers(no=~relevant, yes=relevant)
+    >>> axes = plot_calibration(check_reliability(eta, truth, 1.0, 1.0))
     >>> axes.get_xlabel(), axes.get_ylabel()
     ('predicted probability', 'share of relevant pairs')
     """
     named = dict(found) if isinstance(found, Mapping) else {"": found}
-    tables = {name: _read_bins(one, relevant, n_bins) for name, one in named.items()}
-    if not tables:
-        raise ComesError("there is nothing to draw: found is empty. Give at least one reliability.")
+    needed = {"predicted", "relevant", "low", "high"}
+    is_right = (isinstance(one, pd.DataFrame) and needed <= set(one) for one in named.values())
+    if not named or not all(is_right):
+        raise ComesError(
+            f"found must be a table with {listed(sorted(needed))}, or tables by name; got a "
+            f"{type(found).__name__} without. Pass what comes.selection.check_reliability returns."
+        )
     with drawing(axes, 3.4, width=3.6) as axes:
         axes.plot([0, 1], [0, 1], color=find_ink(axes), linewidth=0.8, linestyle="dashed")
-        for k, (name, bins) in enumerate(tables.items()):
+        for k, (name, bins) in enumerate(named.items()):
             colour, marker = FEW[k % len(FEW)]
-            known = bins.dropna(subset=["low", "high"])
-            axes.vlines(known["predicted"], known["low"], known["high"], color=colour, lw=1.5)
+            bins = bins.dropna(subset="relevant")
+            axes.vlines(bins["predicted"], bins["low"], bins["high"], color=colour, lw=1.5)
             look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4}
             look["linestyle"] = LINES[k % len(LINES)]
             axes.plot(bins["predicted"], bins["relevant"], label=escape_name(name), **look)
@@ -420,38 +415,6 @@ def plot_calibration(
         if isinstance(found, Mapping):
             axes.legend(loc="upper left")
     return axes
-
-
-def _read_bins(found: Any, relevant: npt.ArrayLike | None, n_bins: int) -> pd.DataFrame:
-    """Return a row for every range of probabilities in which something is known."""
-    if isinstance(found, pd.DataFrame) and set(COLUMNS) <= set(found.columns):
-        return found.dropna(subset="relevant")
-    if relevant is None:
-        raise ComesError(
-            "probabilities are compared with relevant=, the truth, which was not given. Give it, "
-            "or pass what comes.selection.check_reliability makes of answers."
-        )
-    return _count_bins(np.asarray(found, dtype=np.float64), as_relevant(relevant), n_bins)
-
-
-def _count_bins(
-    probabilities: npt.NDArray[np.float64], relevant: npt.NDArray[np.bool_], n_bins: int
-) -> pd.DataFrame:
-    """Return mean probabilities and shares of relevant pairs, by range of probabilities."""
-    inside = (probabilities >= 0) & (probabilities <= 1)
-    if probabilities.shape != relevant.shape or not inside.all():
-        raise ComesError(
-            "probabilities must lie in [0, 1] and have the shape of the relevant labels, "
-            f"{relevant.shape}; got {probabilities.shape}. Pass what predict_proba returns."
-        )
-    place = np.minimum((probabilities * n_bins).astype(int), n_bins - 1).ravel()
-    n_pairs = np.bincount(place, minlength=n_bins)
-    full = n_pairs > 0
-    total = np.bincount(place, weights=probabilities.ravel(), minlength=n_bins)[full]
-    hits = np.bincount(place, weights=relevant.ravel(), minlength=n_bins)[full]
-    share = bound_share(hits, n_pairs[full])
-    numbers = (total / n_pairs[full], *share)
-    return pd.DataFrame(dict(zip(COLUMNS, numbers, strict=True)))
 
 
 HOLLOW: dict[str, Any] = {"marker": "D", "ms": 5, "mfc": "none", "mew": 1.2, "ls": "", "zorder": 4}
@@ -468,8 +431,7 @@ def plot_priors(
 ) -> Axes:
     """Draw estimated class priors with their bounds, beside the true ones where they are known.
 
-    Labels are rows, the most frequent first. Of more than ``most`` labels those with the widest
-    bounds are drawn; where the truth is known, all of them without their names, over the truth.
+    Labels are rows, the most frequent first.
 
     Parameters
     ----------
@@ -482,7 +444,7 @@ def plot_priors(
     label_names : sequence of n_labels str, optional
         By default those of the table or classifier, or the numbers of the labels.
     most : int
-        How many labels get a row.
+        How many labels get a row; of more, those with the widest bounds.
     axes : Axes, optional
         By default those of a new figure, as high as the labels need.
 
@@ -506,10 +468,8 @@ def plot_priors(
                 f"{truth.shape}. Pass what comes.priors.count_class_prior returns."
             )
         table["true_prior"] = truth
-    if len(table) > check_most(most) and "true_prior" in table:
-        return _draw_over_truth(table, axes)
     width = (table["upper"] - table["lower"]).fillna(np.inf)
-    shown = table.loc[width.sort_values(ascending=False, kind="stable").index[:most]]
+    shown = table.loc[width.sort_values(ascending=False, kind="stable").index[: check_most(most)]]
     shown = shown.sort_values("class_prior", ascending=False, kind="stable")
     across, which = "class prior, with bounds", "those with the widest bounds"
     with label_rows(axes, list(shown["label"]), across, len(table), which) as axes:
@@ -557,19 +517,6 @@ def _read_bounds(estimate: Any) -> dict[str, npt.NDArray[np.float64]]:
     margin = TWO_SIDED * np.asarray(np.nan if error is None else error, dtype=np.float64)
     lower, upper = np.clip(prior - margin, 0, 1), np.clip(prior + margin, 0, 1)
     return {"class_prior": prior, "lower": lower, "upper": upper}
-
-
-def _draw_over_truth(table: pd.DataFrame, axes: Axes | None) -> Axes:
-    """Draw the estimates of many labels over the truth, without names."""
-    with drawing(axes, 4.5, width=4.5) as axes:
-        axes.plot([0, 1], [0, 1], color=find_ink(axes), lw=0.8, ls="dashed")
-        ends = table["lower"], table["upper"]
-        axes.vlines(table["true_prior"], *ends, color=BLUE, lw=0.8, alpha=0.4)
-        axes.plot(table["true_prior"], table["class_prior"], "o", color=BLUE, ms=3.5)
-        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-        axes.set_xlabel("true class prior")
-        axes.set_ylabel("estimated class prior, with bounds")
-    return axes
 
 
 APART = 0.3  # between the dots of several sources in one row
