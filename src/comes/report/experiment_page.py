@@ -5,11 +5,10 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-import jinja2
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
@@ -22,6 +21,7 @@ from comes.experiment.results import Result
 from comes.files import replacing_folder
 from comes.methods import method_of_label, table_rank
 from comes.metrics import METRICS, Convention
+from comes.report.model_page import render_page
 from comes.report.paper import beside_paper, describe_run, list_notes
 from comes.report.plots import (
     INK,
@@ -43,7 +43,6 @@ from comes.significance import (
     rank_methods,
     standard_deviation,
 )
-from comes.training import History
 
 # Data sets that are not here come after, by name.
 DATA_ORDER = ("mirflickr", "music_emotion", "music_style", "yeastbp", "yeastcc", "yeastmf")
@@ -635,7 +634,8 @@ def plot_curves(results: Sequence[Result], look: Look) -> Figure:
             risk = np.mean([repeat.risk[:length] for repeat in result.repeats], axis=0)
             held = [repeat.held_out[:length] for repeat in result.repeats if repeat.held_out]
             score = np.mean(held, axis=0) if len(held) == len(result.repeats) else ()
-            histories[result.names.method] = History(risk=list(risk), validation=list(score))
+            history = {"risk": list(risk), "validation": score, "best_epoch": None}
+            histories[result.names.method] = SimpleNamespace(**history)
         plot_risks(histories, relative=True, look=look, axes=axes).legend().remove()
         axes.set_ylabel("over that of epoch 1" if axes is panels[0] else "")
     _draw_legend(figure, panels)
@@ -753,13 +753,12 @@ def _make_page(
     parts: Sequence[Part], figures: Mapping[str, Mapping[str, Figure]], errors: Sequence[str]
 ) -> str:
     """Return the page, with its plots inside."""
-    text = files("comes.report").joinpath("page.html.jinja").read_text(encoding="utf-8")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     svgs = {
         slug: {name: Markup(as_svg(figure, f"{slug}-{name}")) for name, figure in own.items()}
         for slug, own in figures.items()
     }
-    return environment.from_string(text).render(
+    return render_page(
+        "page.html.jinja",
         parts=parts,
         svgs=svgs,
         errors=errors,
