@@ -1,6 +1,7 @@
 """Plots of models and methods: calibration, risks of training, critical differences."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +45,8 @@ def test_several_models_are_told_apart_by_name_marker_and_line() -> None:
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    for found in (ETA, {}, pd.DataFrame({"predicted": [0.5]})):
+    wrong: list[Any] = [ETA, {}, pd.DataFrame({"predicted": [0.5]})]
+    for found in wrong:
         with pytest.raises(ComesError, match=r"Pass what comes.selection.check_reliability"):
             plot_calibration(found)
 

@@ -170,18 +170,9 @@ class MetricTable:
         """Name of the metric, with an arrow that says whether higher is better."""
         return title_of(self.metric)
 
-    @property
-    def note(self) -> str:
-        """What must be known to read the numbers."""
-        return LOW_COVERAGE if self.metric == "coverage" else ""
-
     def row(self, method: str) -> list[Entry | None]:
         """Return what a method has on each data set."""
         return [self.entries.get((method, data)) for data in self.data]
-
-    def wins(self, method: str) -> int:
-        """Return on how many data sets a method is best, ties included."""
-        return sum(entry is not None and entry.is_best for entry in self.row(method))
 
     def shown(self) -> Table:
         """Return the table of the page: best in bold, every mark, and mean ranks."""
@@ -203,8 +194,7 @@ class MetricTable:
         for data in self.data:
             for method in self.methods:
                 entry = self.entries.get((method, data))
-                if entry is not None and entry.against_best is not None:
-                    test = entry.against_best
+                if entry is not None and (test := entry.against_best) is not None:
                     p = map(show_p, (test.p, test.p_corrected, entry.p_holm))
                     rows.append([data, method, f"{test.difference:+.4f}", *p])
         head = ["data", "method", "best minus method", "p", "p corrected", "with Holm"]
@@ -258,24 +248,20 @@ def _make_entries(results: Sequence[Result], metric: str) -> list[Entry | None]:
 
 def to_latex(table: MetricTable) -> str:
     r"""Return the table as the paper sets it, with a caption; needs the package booktabs."""
-    metric = METRICS[table.metric]
-    way = "$\\uparrow$" if metric.higher_is_better else "$\\downarrow$"
     # mAP keeps its letters.
-    title = " ".join(word.title() if word.islower() else word for word in metric.title.split())
+    title = [word.title() if word.islower() else word for word in table.title.split()[:-1]]
+    name, way = " ".join(title), _escape_latex(table.title[-1])
     label = "".join(c if c.isalnum() else "-" for c in f"{table.experiment}-{table.metric}")
-    note = f" {table.note}" if table.note else ""
+    note = f" {LOW_COVERAGE}" if table.metric == "coverage" else ""
+    caption = _escape_latex(f"in the experiment {table.experiment}. {MARKS}{note}")
     lines = [
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{title} ({way}) in the experiment {_escape_latex(table.experiment)}: mean "
-        "$\\pm$ standard deviation over repeats. Bold: best. $\\bullet$: the best is significantly "
-        f"better by the paired $t$-test at {LEVEL}; $\\dagger$: also by the test corrected for "
-        "shared training rows (Nadeau and Bengio); $\\ddagger$: also with Holm's method over the "
-        f"methods.{note}}}",
+        f"\\caption{{{name} ({way}) {caption}}}",
         f"\\label{{tab:{label}}}",
         f"\\begin{{tabular}}{{l{'l' * len(table.data)}}}",
         "\\toprule",
-        f"\\multicolumn{{{len(table.data) + 1}}}{{c}}{{\\textbf{{{title} {way}}}}} \\\\",
+        f"\\multicolumn{{{len(table.data) + 1}}}{{c}}{{\\textbf{{{name} {way}}}}} \\\\",
         "\\midrule",
         f"Approach & {' & '.join(map(_head_in_latex, table.data))} \\\\",
     ]
@@ -287,8 +273,8 @@ def to_latex(table: MetricTable) -> str:
             lines.append("\\midrule")
             group = is_ours
         row = " & ".join(map(_show_in_latex, table.row(method)))
-        name = method if named is None else named.title + method.removeprefix(named.name)
-        lines.append(f"{_escape_latex(name)} & {row} \\\\")
+        shown = method if named is None else named.title + method.removeprefix(named.name)
+        lines.append(f"{_escape_latex(shown)} & {row} \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", "\\end{table}"])
 
 
@@ -302,17 +288,21 @@ def _head_in_latex(name: str) -> str:
 def _show_in_latex(entry: Entry | None) -> str:
     if entry is None:
         return "--"
-    text = f"{entry.mean:.3f} $\\pm$ {entry.std:.3f}"
+    text = _escape_latex(entry.text)
     text = f"\\textbf{{{text}}}" if entry.is_best else text
-    names = {"•": "\\bullet", "†": "\\dagger", "‡": "\\ddagger"}
-    return text + (f"$^{{{' '.join(names[mark] for mark in entry.marks)}}}$" if entry.marks else "")
+    marks = " ".join(LATEX[mark].strip("$") for mark in entry.marks)
+    return f"{text}$^{{{marks}}}$" if marks else text
+
+
+LATEX = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
+LATEX |= {"±": "$\\pm$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"}
+LATEX |= {"•": "$\\bullet$", "†": "$\\dagger$", "‡": "$\\ddagger$"}
 
 
 def _escape_latex(text: str) -> str:
     """Return text that LaTeX shows as it is."""
-    special = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-    special |= {character: f"\\{character}" for character in "&%$#_{}"}
-    return "".join(special.get(character, character) for character in text)
+    return "".join(LATEX.get(character, character) for character in text)
 
 
 def cost_table(results: Sequence[Result]) -> Table:
@@ -345,22 +335,21 @@ def _device(result: Result) -> str:
 def label_tables(results: Sequence[Result]) -> Iterator[Table]:
     """Yield a table of every data set whose results have metrics of labels, the hardest first."""
     for data in dict.fromkeys(result.names.data for result in results):
-        own = [r for r in results if r.names.data == data]
-        means = {
-            result.names.method: pd.Series(values, result.label_names)
-            for result in own
-            if (values := result.label_means(LABEL_METRIC)) is not None
-        }
-        if not means:
-            continue
-        table = pd.DataFrame(means)
-        order = table.max(axis=1).sort_values(kind="stable", na_position="first").index
-        shown = table.loc[order[:MOST_LABELS]]
-        rows = [[str(label), *map(show_number, numbers)] for label, *numbers in shown.itertuples()]
-        is_part = len(rows) < len(table)
-        some = f": {len(rows)} of {len(table)}, labels.csv has all" if is_part else ""
-        title = f"{data}: average precision over rows, mean over repeats, the hardest label first"
-        yield Table(title + some, ["label", *means], rows)
+        own = [
+            (r.names.method, r.label_means(LABEL_METRIC)) for r in results if r.names.data == data
+        ]
+        means = {method: found for method, found in own if found is not None}
+        if means:
+            table = pd.DataFrame(means)
+            order = table.max(axis=1).sort_values(kind="stable", na_position="first").index
+            shown = table.loc[order[:MOST_LABELS]].itertuples()
+            rows = [[str(label), *map(show_number, numbers)] for label, *numbers in shown]
+            title = (
+                f"{data}: average precision over rows, mean over repeats, the hardest label first"
+            )
+            if len(rows) < len(table):
+                title += f": {len(rows)} of {len(table)}, labels.csv has all"
+            yield Table(title, ["label", *means], rows)
 
 
 class Column(NamedTuple):
@@ -413,7 +402,8 @@ def _summary_columns(table: MetricTable, methods: Sequence[str]) -> Iterator[Col
         best = [k for k, entry in enumerate(entries) if entry is not None and entry.is_best]
         yield Column(table.title, ["–" if e is None else e.text for e in entries], best)
     if n_data > 1:
-        cells = [f"{table.wins(method)} of {n_data}" for method in methods]
+        wins = [sum(e is not None and e.is_best for e in table.row(method)) for method in methods]
+        cells = [f"{count} of {n_data}" for count in wins]
         yield Column(f"best by {title}", cells)
 
 
@@ -421,7 +411,9 @@ def _cost_columns(results: Sequence[Result], methods: Sequence[str]) -> Iterator
     """Yield the seconds of all repeats on the data sets that every method has."""
     rows = [(result.names.data, result.names.method, result.seconds) for result in results]
     frame = pd.DataFrame(rows, columns=["data", "method", "seconds"])
-    seconds = frame.pivot_table("seconds", "data", "method").dropna().sum(min_count=1)[methods]
+    seconds = (
+        frame.pivot_table("seconds", "data", "method").dropna().sum(min_count=1)[list(methods)]
+    )
     yield Column("seconds", [show_seconds(value) for value in seconds])
     times = seconds / seconds.min()
     yield Column("times the fastest", ["–" if math.isnan(x) else f"{x:.1f}" for x in times])
@@ -457,22 +449,21 @@ def _conclude(
 def _conclude_metric(table: MetricTable) -> str:
     """Return which methods the best one can be told from."""
     by, ranks = f"By {METRICS[table.metric].title}", table.ranks
-    entries = {} if ranks else {m: table.row(m)[0] for m in table.methods}
-    found = {method: entry for method, entry in entries.items() if entry is not None}
+    found = {m: entry for m in table.methods if (entry := table.row(m)[0]) is not None}
     if ranks is not None:
-        best, least, gap = ranks.methods[0], ranks.mean_rank[0], ranks.critical_difference
-        p = show_p(ranks.friedman_p)
-        text = f"{by}, {best} has the best mean rank: {least:.2f} over {ranks.n_data} data sets."
+        least, gap, p = ranks.mean_rank[0], ranks.critical_difference, show_p(ranks.friedman_p)
+        text = f"{by}, {ranks.methods[0]} has the best mean rank: {least:.2f} over "
+        text += f"{ranks.n_data} data sets."
         if ranks.friedman_p >= LEVEL:
             return f"{text} The order may be chance (Friedman's test, p {p})."
-        others = dict(zip(ranks.methods[1:], ranks.mean_rank[1:], strict=True))
-        is_apart = {method: rank - least > gap for method, rank in others.items()}
+        others = zip(ranks.methods[1:], ranks.mean_rank[1:], strict=True)
+        is_apart = {method: rank - least > gap for method, rank in others}
         test = f"Nemenyi's test, for which mean ranks must differ by {gap:.2f},"
     elif len(table.data) > 1 or not found:
         return f"{by}: {NO_RANKS}"
     else:
-        text = f"{by}, the best on {table.data[0]}: "
-        text += f"{', '.join(method for method, entry in found.items() if entry.is_best)}."
+        best = ", ".join(method for method, entry in found.items() if entry.is_best)
+        text = f"{by}, the best on {table.data[0]}: {best}."
         is_apart = {m: "‡" in e.marks for m, e in found.items() if not e.is_best}
         if all(math.isnan(found[method].p_holm) for method in is_apart):
             return text
@@ -501,13 +492,13 @@ def metric_numbers(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
     """Yield a row for every number of every repeat; a missing metric is NaN."""
     for result in results:
         where: dict[str, Any] = asdict(result.names) | {"at": result.at}
-        values: dict[tuple[str, str], Any] = {
+        values = {
             (way, metric): result.values(metric, way) for metric in METRICS for way in CONVENTIONS
         }
         for k, repeat in enumerate(result.repeats):
-            found = {place: float(of_repeats[k]) for place, of_repeats in values.items()}
-            found["zero", "hamming_loss"] = repeat.hamming_loss.zero
-            found["minmax", "hamming_loss"] = repeat.hamming_loss.minmax
+            found: dict[tuple[str, str], float] = {place: own[k] for place, own in values.items()}
+            cuts = asdict(repeat.hamming_loss)
+            found |= {(way, "hamming_loss"): value for way, value in cuts.items()}
             for (way, metric), value in found.items():
                 yield where | {"repeat": k, "convention": way, "metric": metric, "value": value}
 
@@ -575,7 +566,7 @@ class Part:
     def values(self) -> Table:
         """The means at every value of what varies."""
         rows = [
-            [row["data"], row["method"], f"{row[self.sweep]:g}"]
+            [row["data"], row["method"], f"{row[str(self.sweep)]:g}"]
             + [show_number(row.get(metric, math.nan)) for metric in MAIN_METRICS]
             for row in list_means(self.results)
         ]
@@ -765,6 +756,7 @@ def _make_page(
         metrics=METRICS,
         main_metrics=MAIN_METRICS,
         marks=MARKS,
+        low_coverage=LOW_COVERAGE,
         no_ranks=NO_RANKS,
         cost_table=cost_table,
         label_tables=label_tables,

@@ -269,11 +269,12 @@ def describe_row(answers: Answers, row: int) -> list[tuple[str, str]]:
     votes = [""] * len(words)
     if answers.annotations is not None:
         own = answers.annotations.row == row
-        codes = pd.Series(answers.annotations.code[own])
-        for label, said in codes.groupby(answers.annotations.label[own]):
-            if said.nunique() > 1:
-                counts = said.value_counts().sort_index()
-                votes[label] = ", ".join(f"{n} {State(code).word}" for code, n in counts.items())
+        labels, codes = answers.annotations.label[own], answers.annotations.code[own]
+        for label in np.unique(labels).tolist():
+            states, n = np.unique(codes[labels == label], return_counts=True)
+            if len(states) > 1:
+                said = zip(n.tolist(), states.tolist(), strict=True)
+                votes[label] = ", ".join(f"{k} {State(state).word}" for k, state in said)
     return list(zip(words, votes, strict=True))
 
 

@@ -311,19 +311,22 @@ def plot_answers(
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['yes', 'maybe', 'not asked', 'no', 'class prior']
     """
-    table = _count_shares(answers)
+    bars, counts, n = BARS[answers.kind], answers.count(), max(len(answers), 1)
+    shares = {name: counts[name] / n for name in ("yes", "maybe", "no")}
+    shares |= {"ticked": shares["yes"]}
+    shares |= dict.fromkeys(("not asked", "still possible", "not ticked"), 1 - counts["asked"] / n)
+    table = pd.DataFrame({"label": counts["label"], "n_said": counts["asked"]})
+    table = table.assign(**{name: shares[name] for name in bars})
     if class_prior is not None:
         table = _add_priors(table, class_prior)
     chosen = table["n_said"].sort_values(ascending=False, kind="stable").index[: check_most(most)]
-    first = next(iter(BARS[answers.kind]))
-    shown = table.loc[chosen].sort_values(
-        first if class_prior is None else "class_prior", ascending=False, kind="stable"
-    )
+    by = next(iter(bars)) if class_prior is None else "class_prior"
+    shown = table.loc[chosen].sort_values(by, ascending=False, kind="stable")
     across, which = f"share of {len(answers)} rows", "those with the most answers"
     with label_rows(axes, list(shown["label"]), across, len(table), which, 0.2) as axes:
         left = np.zeros(len(shown))
         rows = np.arange(len(shown))
-        for name, look in BARS[answers.kind].items():
+        for name, look in bars.items():
             share = shown[name].to_numpy()
             axes.barh(rows, share, left=left, height=0.7, linewidth=0.7, label=name, **look)
             left += share
@@ -334,18 +337,6 @@ def plot_answers(
         axes.set_xlim(0, 1)
         put_legend_above(axes)
     return axes
-
-
-def _count_shares(answers: Answers) -> pd.DataFrame:
-    """Return the shares of rows in each state, a row per label, and how many have an answer."""
-    counts = answers.count()
-    table = pd.DataFrame({"label": counts["label"], "n_said": counts["asked"]})
-    n = max(len(answers), 1)
-    shares = {name: counts[name] / n for name in ("yes", "maybe", "no")}
-    silent = 1 - counts["asked"] / n
-    names = {"not asked": silent, "still possible": silent, "not ticked": silent}
-    found = shares | names | {"ticked": shares["yes"]}
-    return table.assign(**{name: found[name] for name in BARS[answers.kind]})
 
 
 def _add_priors(table: pd.DataFrame, class_prior: Any) -> pd.DataFrame:
@@ -477,7 +468,7 @@ def plot_priors(
         rows = np.arange(len(shown))
         axes.hlines(rows, shown["lower"], shown["upper"], color=BLUE, lw=1.5)
         axes.plot(shown["class_prior"], rows, "o", color=BLUE, ms=4.5, label="estimated", zorder=3)
-        if "true_prior" in shown:
+        if shown["true_prior"].notna().any():
             axes.plot(shown["true_prior"], rows, **HOLLOW, color=ORANGE, label="true")
             put_legend_above(axes)
         axes.set_xlim(-0.02, 1.02)
@@ -485,38 +476,36 @@ def plot_priors(
 
 
 def read_priors_of(estimate: Any, label_names: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return label, class_prior, lower and upper, and true_prior of a table that has it."""
+    """Return label, class_prior, lower, upper and true_prior, NaN where nothing is known."""
+    columns = ["label", "class_prior", "lower", "upper", "true_prior"]
     if isinstance(estimate, pd.DataFrame):
-        columns = ["label", "class_prior", "lower", "upper"]
-        columns += ["true_prior"] if "true_prior" in estimate else []
         table = estimate.reindex(columns=columns).reset_index(drop=True)
     else:
-        table = pd.DataFrame(_read_bounds(estimate))
-        own = getattr(estimate, "label_names_", None)
-        table.insert(0, "label", [str(k) for k in range(len(table))] if own is None else own)
-    if label_names is not None and len(label_names) != len(table):
+        end = "_" if hasattr(estimate, "class_prior_") else ""  # of a classifier
+        given = getattr(estimate, f"class_prior{end}", estimate)
+        if given is None:
+            raise ComesError(
+                "the classifier has no class prior (class_prior_ is None): its method needs none. "
+                "Pass what comes.priors.estimate_class_prior returns."
+            )
+        prior = np.asarray(given, dtype=np.float64)
+        error = getattr(estimate, f"class_prior_error{end}", None)
+        margin = TWO_SIDED * np.asarray(np.nan if error is None else error, dtype=np.float64)
+        table = pd.DataFrame(
+            {
+                "label": getattr(estimate, "label_names_", [str(k) for k in range(len(prior))]),
+                "class_prior": prior,
+                "lower": getattr(estimate, "lower", np.clip(prior - margin, 0, 1)),
+                "upper": getattr(estimate, "upper", np.clip(prior + margin, 0, 1)),
+            }
+        ).reindex(columns=columns)
+    if label_names is None:
+        return table
+    if len(label_names) != len(table):
         raise ComesError(
             f"label_names must name each of {len(table)} labels; got {len(label_names)} names."
         )
-    return table if label_names is None else table.assign(label=list(label_names))
-
-
-def _read_bounds(estimate: Any) -> dict[str, npt.NDArray[np.float64]]:
-    """Return class priors and their bounds, NaN where nothing is known of them."""
-    ending = "_" if hasattr(estimate, "class_prior_") else ""
-    given = getattr(estimate, f"class_prior{ending}", estimate)
-    if given is None:
-        raise ComesError(
-            "the classifier has no class prior (class_prior_ is None): its method needs none. Pass "
-            "what comes.priors.estimate_class_prior returns."
-        )
-    prior = np.asarray(given, dtype=np.float64)
-    if hasattr(estimate, "lower") and hasattr(estimate, "upper"):
-        return {"class_prior": prior, "lower": estimate.lower, "upper": estimate.upper}
-    error = getattr(estimate, f"class_prior_error{ending}", None)
-    margin = TWO_SIDED * np.asarray(np.nan if error is None else error, dtype=np.float64)
-    lower, upper = np.clip(prior - margin, 0, 1), np.clip(prior + margin, 0, 1)
-    return {"class_prior": prior, "lower": lower, "upper": upper}
+    return table.assign(label=list(label_names))
 
 
 APART = 0.3  # between the dots of several sources in one row
