@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from comes.errors import ComesError, listed
@@ -82,6 +83,14 @@ def order_results(results: Iterable[Result]) -> list[Result]:
         return result.names.experiment, rank, data, table_rank(result.names.method), result.at or 0
 
     return sorted(results, key=place)
+
+
+def by_data(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """Return the results on each data set."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        found.setdefault(result.names.data, []).append(result)
+    return found
 
 
 def list_means(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -205,16 +214,15 @@ def metric_table(results: Sequence[Result], metric: str) -> MetricTable:
     """Gather a metric of the results of one experiment, and test every method against the best."""
     results = order_results(results)
     methods = sorted({result.names.method for result in results}, key=table_rank)
-    data = list(dict.fromkeys(result.names.data for result in results))
     entries: dict[tuple[str, str], Entry] = {}
-    for name in data:
-        own = [result for result in results if result.names.data == name]
+    data = by_data(results)
+    for name, own in data.items():
         found = zip(own, _make_entries(own, metric), strict=True)
         entries |= {(result.names.method, name): entry for result, entry in found if entry}
     means = [[entries[m, d].mean if (m, d) in entries else math.nan for d in data] for m in methods]
     higher = METRICS[metric].higher_is_better
     ranks = rank_methods(methods, np.array(means), higher_is_better=higher)
-    return MetricTable(results[0].names.experiment, metric, methods, data, entries, ranks)
+    return MetricTable(results[0].names.experiment, metric, methods, list(data), entries, ranks)
 
 
 def _make_entries(results: Sequence[Result], metric: str) -> list[Entry | None]:
@@ -334,10 +342,8 @@ def _device(result: Result) -> str:
 
 def label_tables(results: Sequence[Result]) -> Iterator[Table]:
     """Yield a table of every data set whose results have metrics of labels, the hardest first."""
-    for data in dict.fromkeys(result.names.data for result in results):
-        own = [
-            (r.names.method, r.label_means(LABEL_METRIC)) for r in results if r.names.data == data
-        ]
+    for data, of_data in by_data(results).items():
+        own = [(result.names.method, result.label_means(LABEL_METRIC)) for result in of_data]
         means = {method: found for method, found in own if found is not None}
         if means:
             table = pd.DataFrame(means)
@@ -600,9 +606,9 @@ def make_parts(results: Sequence[Result]) -> list[Part]:
 def plot_dots(table: MetricTable, results: Sequence[Result], look: Look) -> Figure:
     """Draw every repeat of every method as a dot, a panel for each data set."""
     height = 0.22 * len(table.methods) + 0.9
-    figure, panels = _make_panels(table.data, height, sharey=True)
-    for axes, data in zip(panels, table.data, strict=True):
-        for result in (result for result in results if result.names.data == data):
+    figure, panels = _make_panels(results, height, sharey=True)
+    for axes, own in panels:
+        for result in own:
             values = result.values(table.metric)
             place = len(table.methods) - 1 - table.methods.index(result.names.method)
             dots = look(result.names.method) | {"linestyle": "", "ms": 4, "alpha": 0.7, "mew": 0}
@@ -616,11 +622,10 @@ def plot_dots(table: MetricTable, results: Sequence[Result], look: Look) -> Figu
 @rc_context(STYLE)
 def plot_curves(results: Sequence[Result], look: Look) -> Figure:
     """Draw mean risks during training, and scores of held-out rows, a panel for each data set."""
-    names = list(dict.fromkeys(result.names.data for result in results))
-    figure, panels = _make_panels(names, height=2.2)
-    for axes, name in zip(panels, names, strict=True):
+    figure, panels = _make_panels(results, height=2.2)
+    for axes, own in panels:
         histories = {}
-        for result in (result for result in results if result.names.data == name):
+        for result in own:
             length = min(len(repeat.risk) for repeat in result.repeats)
             risk = np.mean([repeat.risk[:length] for repeat in result.repeats], axis=0)
             held = [repeat.held_out[:length] for repeat in result.repeats if repeat.held_out]
@@ -628,19 +633,19 @@ def plot_curves(results: Sequence[Result], look: Look) -> Figure:
             history = {"risk": list(risk), "validation": score, "best_epoch": None}
             histories[result.names.method] = SimpleNamespace(**history)
         plot_risks(histories, relative=True, look=look, axes=axes).legend().remove()
-        axes.set_ylabel("over that of epoch 1" if axes is panels[0] else "")
-    _draw_legend(figure, panels)
+        axes.set_ylabel("")
+    panels[0][0].set_ylabel("over that of epoch 1")
+    _draw_legend(figure)
     return figure
 
 
 @rc_context(STYLE)
 def plot_sweep(results: Sequence[Result], metric: str, look: Look) -> Figure:
     """Draw a metric against what the experiment varies, with a band of one standard deviation."""
-    names = list(dict.fromkeys(result.names.data for result in results))
-    figure, panels = _make_panels(names, height=2.4)
-    for axes, name in zip(panels, names, strict=True):
+    figure, panels = _make_panels(results, height=2.4)
+    for axes, of_data in panels:
         for method in sorted({result.names.method for result in results}, key=table_rank):
-            own = [r for r in results if (r.names.data, r.names.method) == (name, method)]
+            own = [result for result in of_data if result.names.method == method]
             at = [float(result.at or 0) for result in own]
             mean = np.array([result.values(metric).mean() for result in own])
             std = np.array([standard_deviation(result.values(metric)) for result in own])
@@ -654,32 +659,32 @@ def plot_sweep(results: Sequence[Result], metric: str, look: Look) -> Figure:
         axes.set_xlabel(AXIS[sweep])
         if sweep == "train_rows":
             axes.set_xscale("log")
-    panels[0].set_ylabel(title_of(metric))
-    _draw_legend(figure, panels)
+    panels[0][0].set_ylabel(title_of(metric))
+    _draw_legend(figure)
     return figure
 
 
 def _make_panels(
-    names: Sequence[str], height: float, *, sharey: bool = False
-) -> tuple[Figure, list[Any]]:
-    """Return a figure of panels with these names, four in a row at most."""
-    n = len(names)
-    across = min(n, 4)
-    down = math.ceil(n / across)
+    results: Sequence[Result], height: float, *, sharey: bool = False
+) -> tuple[Figure, list[tuple[Axes, list[Result]]]]:
+    """Return a figure with a panel for the results on each data set, four in a row at most."""
+    data = by_data(results)
+    across = min(len(data), 4)
+    down = math.ceil(len(data) / across)
     size = (max(7.0, 2.4 * across), height * down + 0.3)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(down, across, squeeze=False, sharey=sharey).ravel()
-    for axes, name in zip(grid, names, strict=False):
+    for axes, name in zip(grid, data, strict=False):
         axes.set_title(escape_name(name), fontsize=9)
-    for axes in grid[n:]:
+    for axes in grid[len(data) :]:
         axes.set_visible(False)
-    return figure, list(grid[:n])
+    return figure, list(zip(grid, data.values(), strict=False))
 
 
-def _draw_legend(figure: Figure, panels: Sequence[Any]) -> None:
+def _draw_legend(figure: Figure) -> None:
     """Name every line of every panel once, in as many columns as fit."""
     found: dict[str, Any] = {}
-    for axes in panels:
+    for axes in figure.axes:
         handles, labels = axes.get_legend_handles_labels()
         found |= dict(zip(labels, handles, strict=True))
     if found:

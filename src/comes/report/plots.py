@@ -727,28 +727,22 @@ def plot_risks(
     with drawing(axes, 2.8, width=4.8) as axes:
         for name, history in histories.items():
             own = (look(name) if is_named else ONE) | {"ms": 4, "lw": 1.2}
-            shown = escape_name(name) if is_named else ""
-            for values, label, style in (
-                (history.risk, shown or "training", {}),
-                (
-                    history.validation,
-                    f"{shown}, held-out rows" if shown else "held-out rows",
-                    {"ls": "--", "mfc": "none"},
-                ),
+            own = own | {"markevery": max(1, len(history.risk) // 6)}
+            names = [escape_name(name)] if is_named else []
+            for values, words, style in (
+                (history.risk, names or ["training"], {}),
+                (history.validation, [*names, "held-out rows"], {"ls": "--", "mfc": "none"}),
             ):
-                if not len(values):
-                    continue
                 curve = np.asarray(values, dtype=np.float64)
-                curve = curve / ((abs(curve[0]) or 1.0) if relative else 1.0)
-                epochs = np.arange(1, len(curve) + 1)
-                every = max(1, len(curve) // 6)
-                axes.plot(epochs, curve, label=label, markevery=every, **own | style)
-                if style and history.best_epoch is not None:
-                    known = axes.get_legend_handles_labels()[1]
-                    ring = own | {"marker": "o", "ms": 9, "mfc": "none", "ls": ""}
-                    kept = None if "kept" in known else "kept"
-                    best = history.best_epoch
-                    axes.plot([best], [curve[best - 1]], label=kept, **ring)
+                if relative and len(curve):
+                    curve = curve / (abs(curve[0]) or 1.0)
+                if len(curve):
+                    epochs = np.arange(1, len(curve) + 1)
+                    axes.plot(epochs, curve, label=", ".join(words), **own | style)
+            if len(curve) and (best := history.best_epoch) is not None:  # of held-out rows
+                kept = None if "kept" in axes.get_legend_handles_labels()[1] else "kept"
+                ring = own | {"marker": "o", "ms": 9, "mfc": "none", "ls": ""}
+                axes.plot([best], [curve[best - 1]], label=kept, **ring)
         axes.set_xlabel("epoch")
         axes.set_ylabel("risk / risk of epoch 1" if relative else "risk")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
