@@ -23,7 +23,7 @@ def test_settings_stand_beside_those_of_the_paper() -> None:
     assert found["class prior"] == ["estimated", "true"]
     assert found["epochs"] == ["20", "200"] and found["reduction"] == ["sum", "not said"]
     assert found["learning rate"] == ["searched", "0.005"]
-    told = "learning rate, by the risk of training, on what was said about 20% of the training rows"
+    told = "learning rate, by trained_risk, on what was said about 20% of the training rows"
     assert found["search"] == [told, "not said"]
     assert describe(make_result())["epochs"] == ["200"]  # not the paper's data
     assert describe(make_result(folds=None, label_seeds=3))["repeats"] == ["3 label seeds"]
@@ -58,7 +58,7 @@ def test_what_was_asked_and_said_and_seen_is_said() -> None:
         make_result("gdf", data_spec=data, sees="candidates"),
     )
     assert found["drawn"] == ["answers: asked 0.1, no 0.8, yes 0.6"]
-    assert found["labels"] == ["all answers (bce); candidates, whatever is not no (gdf)"]
+    assert found["sees"] == ["all (bce); candidates (gdf)"]
     assert found["answer rates"] == ["true (bce); estimated (gdf)"]
     assert "drawn" not in describe(make_result())
 

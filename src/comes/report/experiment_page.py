@@ -541,21 +541,6 @@ class Part:
         return [metric_table(self.results, metric) for metric in order]
 
     @property
-    def facts(self) -> dict[str, str]:
-        """What was run, and where."""
-        hours = []
-        for device in sorted({result.device.partition(":")[0] for result in self.results}):
-            own = [r.seconds for r in self.results if r.device.startswith(device)]
-            name = {"cpu": "CPU, one thread each", "cuda": "GPU"}.get(device, device)
-            hours.append(f"{len(own)} on a {name} ({sum(own) / 3600:.2f} hours)")
-        software = {f"torch {result.versions['torch']}" for result in self.results}
-        software |= {f"comes {result.versions['comes']}" for result in self.results}
-        return {
-            "cells": f"{len(self.results)}: {', '.join(hours)}",
-            "software": ", ".join(sorted(software)),
-        }
-
-    @property
     def data(self) -> Table:
         """The data sets, and the rows that conventions of metrics treat differently."""
         rows = []

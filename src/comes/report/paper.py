@@ -7,7 +7,6 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 
-from comes.experiment.config import Sees
 from comes.experiment.results import Result
 from comes.flat_settings import frozen_settings
 from comes.metrics import METRICS
@@ -69,7 +68,7 @@ def is_papers_data(result: Result) -> bool:
 # What the paper says of its trainings, on tables and on pictures; the rest is not in it.
 STATED = {
     "repeats": "10 of 10 folds",
-    "labels": "candidates",
+    "sees": "candidates",
     "class_prior": "true",
     "epochs": "200",
     "learning_rate": "0.005",
@@ -79,29 +78,12 @@ STATED = {
     "model": "mlp",
 }
 STATED_OF_IMAGES = {
-    "labels": "candidates",
+    "sees": "candidates",
     "class_prior": "true",
     "backbone": "resnet50",
     "weights": "imagenet",
     "epochs": "30",
     "learning_rate": "0.0001",
-}
-# What a method may see of answers.
-SEEN: dict[Sees | None, str] = {
-    None: "candidates",
-    "all": "all answers",
-    "no_maybe": "no and maybe, with yes as maybe",
-    "candidates": "candidates, whatever is not no",
-    "truth": "the true labels",
-}
-# What a search chose by; None in results that name no criterion.
-CRITERIA = {
-    None: "the risk of training",
-    "own_risk": "the method's own risk",
-    "log_likelihood": "the likelihood",
-    "ranking": "the estimated ranking risk",
-    "hamming": "the estimated Hamming loss",
-    "auc": "the estimated macro AUC",
 }
 FLOODED = (
     "The paper names no flood level. It is 0, or by the rule of the class priors, whose factor was "
@@ -141,8 +123,10 @@ def _describe_result(result: Result) -> dict[str, str]:
     told = {
         "repeats": f"{n} of {spec.folds} folds" if spec.folds else f"{n} label seeds",
         "tested_on": data.test or "rows of the same data",
-        "labels": SEEN[spec.sees],
+        "sees": spec.sees or "candidates",
         "class_prior": spec.class_prior,
+        "software": f"comes {result.versions['comes']}, torch {result.versions['torch']}",
+        "device": result.device.partition(":")[0],
     }
     if data.answers is not None:
         told["drawn"] = f"answers: {data.answers.title}"
@@ -150,7 +134,7 @@ def _describe_result(result: Result) -> dict[str, str]:
     if search is not None:
         chosen = " and ".join(name.replace("_", " ") for name in search.grid)
         told["search"] = (
-            f"{chosen}, by {CRITERIA[search.criterion]}, on what was said about "
+            f"{chosen}, by {search.criterion or 'trained_risk'}, on what was said about "
             f"{search.held_out:.0%} of the training rows"
         )
     settings = frozen_settings(spec.method, spec.training, spec.images, spec.settings)
