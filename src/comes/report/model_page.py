@@ -329,9 +329,7 @@ def count_answers(answers: Answers, rates: Mapping[str, Any]) -> dict[str, list[
 def summarise_answers(answers: Answers) -> str:
     """Return in a sentence or two how much was asked, and what the answers are."""
     n, q = answers.shape
-    no, yes, maybe = (
-        int((answers.codes == state).sum()) for state in (State.NO, State.YES, State.MAYBE)
-    )
+    no, yes, maybe = ((answers.codes == s).sum() for s in (State.NO, State.YES, State.MAYBE))
     if answers.kind == "candidates":
         return f"Of {n * q} pairs, {no} are surely not; who was asked is not known."
     if answers.kind == "positives":
@@ -409,12 +407,8 @@ class Card:
 
     @property
     def top(self) -> list[Label]:
-        """Labels with something to see: the first few, and what is marked or contradicts."""
-        return [
-            label
-            for place, label in enumerate(self.labels)
-            if place < N_BARS or label.is_marked or label.contradiction
-        ]
+        """Labels with something to see: the first few, and those that are marked."""
+        return [*self.labels[:N_BARS], *(k for k in self.labels[N_BARS:] if k.is_marked)]
 
     def answered_with(self, word: str) -> list[Label]:
         """Return the labels with this answer, agreed on."""
