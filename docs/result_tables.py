@@ -19,13 +19,7 @@ from comes.datasets import KNOWN
 from comes.experiment.results import RepeatResult, Result, read_results
 from comes.methods import table_rank
 from comes.metrics import METRICS
-from comes.report.experiment_page import (
-    list_means,
-    metric_table,
-    sweep_to_markdown,
-    title_of,
-    to_markdown,
-)
+from comes.report.experiment_page import list_means, metric_table, title_of
 from comes.report.paper import published
 from command_tables import options_table
 
@@ -87,14 +81,34 @@ def show_frame(frame: pd.DataFrame, heads: Sequence[str]) -> Table:
 # Experiments of `comes bench`
 
 
-def runs_table(experiment: str, metric: str) -> str:
-    """Return a metric of a stored experiment as its report shows it."""
-    return to_markdown(metric_table(read_experiment(experiment), metric))
+def show_metric(results: Sequence[Result], metric: str) -> Table:
+    """Return a metric of every method: best in bold, • where the best is significantly better."""
+    table = metric_table(results, metric)
+    rows = [[table.title, *table.data]]
+    for method in table.methods:
+        texts = [
+            "–" if e is None else f"**{e.text}**" if e.is_best else e.text
+            for e in table.row(method)
+        ]
+        marks = [" •" if e and "•" in e.marks else "" for e in table.row(method)]
+        rows.append([method, *map("".join, zip(texts, marks, strict=True))])
+    return rows
 
 
-def sweep_table(experiment: str, metric: str) -> str:
-    """Return a metric of a stored sweep as its report shows it."""
-    return sweep_to_markdown(read_experiment(experiment), metric)
+def runs_table(experiment: str, metric: str) -> Table:
+    """Return a metric of a stored experiment."""
+    return show_metric(read_experiment(experiment), metric)
+
+
+def sweep_table(experiment: str, metric: str) -> Table:
+    """Return the means of a metric of a stored sweep, its values across."""
+    results = read_experiment(experiment)
+    means = pd.DataFrame(list_means(results))
+    means["name"] = means["method"] + " on " + means["data"]
+    names, at = means["name"].unique(), str(results[0].names.sweep)
+    frame = means.pivot(index="name", columns=at, values=metric).loc[names]
+    table = show_frame(frame.set_axis([f"{value:g}" for value in frame], axis=1), [""])
+    return [[title_of(metric), *table[0][1:]], *table[1:]]
 
 
 def scores_code(experiment: str, metric: str) -> str:
@@ -114,9 +128,9 @@ def read_fair() -> list[Result]:
     return now + [replace(r, names=replace(r.names, experiment="fair")) for r in early]
 
 
-def fair_table(metric: str) -> str:
-    """Return a metric with a budget for each method as a report shows it."""
-    return to_markdown(metric_table(read_fair(), metric))
+def fair_table(metric: str) -> Table:
+    """Return a metric with a budget for each method."""
+    return show_metric(read_fair(), metric)
 
 
 def search_table() -> Table:

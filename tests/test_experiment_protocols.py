@@ -161,7 +161,7 @@ def test_methods_learn_from_what_they_see() -> None:
     for method in ("likelihood", "comes-hl", "bce"):
         ways = [{"method": method, "label": sees, "sees": sees} for sees in ("all", "truth")]
         answered, supervised = (
-            run_task(task).means()["average_precision"]
+            run_task(task).values("average_precision").mean()
             for task in small_tasks(data=SCENES, answers=everything, methods=ways, **changes)
         )
         assert answered == pytest.approx(supervised, abs=1e-3), method

@@ -131,13 +131,6 @@ def test_of_many_class_priors_those_with_the_widest_bounds_are_shown() -> None:
     assert "3 of 217 labels: those with the widest bounds" in axes.get_xlabel()
 
 
-def test_many_class_priors_with_the_truth_are_drawn_over_it_and_all_of_them() -> None:
-    truth = np.linspace(0, 1, 217)
-    axes = plot_priors(many_priors(217), truth)
-    assert axes.get_xlabel() == "true class prior"
-    np.testing.assert_array_equal(points_of(axes, 1)[:, 0], truth)
-
-
 def test_class_priors_that_cannot_be_drawn_are_refused() -> None:
     with pytest.raises(ComesError, match=r"for each of 2 labels; got shape \(1,\)"):
         plot_priors(ESTIMATE, [0.2])

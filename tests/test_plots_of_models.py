@@ -1,8 +1,10 @@
 """Plots of models and methods: calibration, risks of training, critical differences."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 
@@ -24,39 +26,29 @@ PLAIN = History(risk=[2.0, 1.0])
 SCORES = pd.DataFrame({"bce": [0.1, 0.2, 0.3], "_$mine$": [0.4, 0.5, 0.6], "ccmn": [0.2, 0.3, 0.2]})
 
 
-def test_the_truth_is_binned_as_answers_are() -> None:
-    """The intervals are others, Wilson's, and nearly the same."""
-    own = plot_calibration(ETA, RELEVANT, n_bins=5)
-    found = check_reliability(ETA, Answers(no=~RELEVANT, yes=RELEVANT), 1.0, 1.0, n_bins=5)
-    other = plot_calibration(found)
-    np.testing.assert_allclose(points_of(own, 1), points_of(other, 1), atol=6e-4)
-    np.testing.assert_allclose(spans_of(own, 1), spans_of(other, 1), atol=0.01)
+def check(probabilities: npt.NDArray[np.float64]) -> pd.DataFrame:
+    return check_reliability(probabilities, Answers(no=~RELEVANT, yes=RELEVANT), 1.0, 1.0)
 
 
 def test_what_is_not_known_is_left_out_and_one_bin_is_enough() -> None:
     bins = pd.DataFrame({"predicted": [0.2, 0.7], "relevant": [np.nan, 0.6]})
     axes = plot_calibration(bins.assign(low=[0.0, np.nan], high=[1.0, np.nan]))
     np.testing.assert_array_equal(points_of(axes, 1), [[0.7, 0.6]])
-    assert spans_of(axes, 1) == []  # a dot without an interval
-    assert len(points_of(plot_calibration([[0.5]], [[1]]), 1)) == 1
+    assert spans_of(axes, 1) == [[]]  # a dot without an interval
 
 
 def test_several_models_are_told_apart_by_name_marker_and_line() -> None:
-    axes = plot_calibration({"_right": ETA, "too sure": np.round(ETA)}, RELEVANT)
+    axes = plot_calibration({"_right": check(ETA), "too sure": check(np.round(ETA))})
     assert legend_of(axes) == [" _right", "too sure"]
     assert len({line.get_marker() for line in axes.lines[1:]}) == 2
     assert len({line.get_linestyle() for line in axes.lines}) == 3  # also from the diagonal
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(ComesError, match="relevant=, the truth, which was not given"):
-        plot_calibration(ETA)
-    with pytest.raises(ComesError, match=r"shape of the relevant labels, \(400, 3\); got"):
-        plot_calibration(ETA[:5], RELEVANT)
-    with pytest.raises(ComesError, match=r"must lie in \[0, 1\]"):
-        plot_calibration(ETA - 0.5, RELEVANT)
-    with pytest.raises(ComesError, match="nothing to draw"):
-        plot_calibration({})
+    wrong: list[Any] = [ETA, {}, pd.DataFrame({"predicted": [0.5]})]
+    for found in wrong:
+        with pytest.raises(ComesError, match=r"Pass what comes.selection.check_reliability"):
+            plot_calibration(found)
 
 
 def test_held_out_rows_are_dashed_and_the_kept_epoch_has_a_ring() -> None:

@@ -1,108 +1,82 @@
-"""What a report says of how an experiment differs from the paper's."""
+"""What a report says of how an experiment was run, beside what the paper says."""
 
 from dataclasses import replace
 from typing import Any
 
 from comes.experiment.config import AnswerSpec, DataSpec, SearchSpec
 from comes.experiment.results import Result
-from comes.report.paper import describe_run
+from comes.report.paper import describe_run, list_notes
 from results import make_result
 
 
-def describe(*results: Result) -> str:
-    return " ".join(describe_run(results, is_papers=True))
+def describe(*results: Result) -> dict[str, list[str]]:
+    return {what: said for what, *said in describe_run(results)}
 
 
-def test_what_differs_from_the_paper_is_said() -> None:
-    search = SearchSpec(learning_rate=(0.1,), epochs=(3,), held_out=0.2)
+def test_settings_stand_beside_those_of_the_paper() -> None:
+    search = SearchSpec(learning_rate=(0.1,), held_out=0.2)
     settings = {"epochs": 20, "reduction": "sum"}
-    text = describe(make_result(settings=settings, class_prior="estimated", search=search))
-    for part in (
-        "epochs: 20; the paper says 200",
-        "3 of 3 folds; the paper has 10",
-        "estimated from candidates, and the paper takes the true class priors: bce.",
-        "by the risk of training, on what was said about 20% of the training rows.",
-        "reduction sum; normaliser dataset",
-        "batch size 256; momentum 0.9",
-    ):
-        assert part in text
-    own = make_result(settings={"batch_size": 32, "model": "linear"})
-    text = describe(own, make_result("gdf"))
-    assert "batch size 256, 32;" in text
-    assert "model: linear, mlp; the paper says mlp" in text
-    assert "on images alone" in describe(make_result(folds=None, label_seeds=3))
-    plain = describe(make_result("bce", "mirflickr5000", folds=10))
-    assert "5000 of the 10433 rows of mirflickr" in plain
-    for absent in ("epochs", "images", "estimated", "folds"):
-        assert absent not in plain
-
-
-def test_ties_and_edges_of_a_search_are_said() -> None:
-    search = SearchSpec(
-        learning_rate=(0.1, 1.0), epochs=(3,), held_out=0.2, criterion="log_likelihood"
+    found = describe(
+        make_result(data="YeastCC", settings=settings, class_prior="estimated", search=search)
     )
-    found = make_result(search=search)
-    edge = ("learning_rate 0.1 is the least tried",)
-    told = [replace(r, tied=k, edges=edge * (k < 1)) for k, r in enumerate(found.repeats)]
-    text = describe(replace(found, repeats=tuple(told)))
-    assert "by the likelihood, on what was said about 20% of the training rows." in text
-    n = len(told)
-    assert f"Of {n} choices, {n - 1} were level with others" in text
-    assert "and 1 have the least or greatest learning rate that was tried." in text
+    assert found["repeats"] == ["3 of 3 folds", "10 of 10 folds"]
+    assert found["class prior"] == ["estimated", "true"]
+    assert found["epochs"] == ["20", "200"] and found["reduction"] == ["sum", "not said"]
+    assert found["learning rate"] == ["searched", "0.005"]
+    told = "learning rate, by trained_risk, on what was said about 20% of the training rows"
+    assert found["search"] == [told, "not said"]
+    assert describe(make_result())["epochs"] == ["200"]  # not the paper's data
+    assert describe(make_result(folds=None, label_seeds=3))["repeats"] == ["3 label seeds"]
+    assert describe(make_result(folds=10, first_folds=3))["repeats"] == ["3 of 10 folds"]
 
 
-def test_what_a_method_trains_with_by_default_is_said() -> None:
+def test_methods_are_named_where_they_differ() -> None:
     default: dict[str, Any] = {"training": "default"}
-    text = describe(
-        make_result("likelihood", **default), make_result("bce", settings={"epochs": 9})
+    found = describe(
+        make_result("likelihood", **default),
+        make_result("bce", settings={"epochs": 9, "model": "linear"}),
+        make_result("gdf"),
     )
-    assert "epochs: 9, by what was said; the paper says 200." in text
-    assert "optimizer: adam, sgd; the paper says sgd." in text
-    assert "batch size 256, 64" in text
-    assert "With all defaults of `CandidateClassifier`" in text and "said: likelihood." in text
-    assert "all defaults" not in describe(make_result("likelihood"))
-    assert "optimizer" not in describe(make_result("likelihood"))  # as published
+    assert found["epochs"] == ["by what was said (likelihood); 9 (bce); 200 (gdf)"]
+    assert found["optimizer"] == ["adam (likelihood); sgd (others)"]
+    assert found["model"] == ["mlp (others); linear (bce)"]
+    assert found["batch size"] == ["64 (likelihood); 256 (others)"]
 
 
-def test_what_a_stored_result_leaves_out_is_as_published() -> None:
-    text = describe(make_result("bce"))
-    assert "optimizer" not in text and "epochs" not in text
-    assert "batch size 256" in text
-
-
-def test_a_rule_that_was_read_off_test_rows_is_said() -> None:
-    flooded = make_result("comes-rl", settings={"flood_level": "auto"})
-    assert "read off test rows of mirflickr5000" in describe(flooded)
-    for level in ({}, {"flood_level": 2.0}):
-        assert "flood level" not in describe(make_result("comes-rl", settings=level))
-
-
-def test_the_first_folds_of_ten_are_said() -> None:
-    assert "3 of 10 folds" in describe(make_result(folds=10, first_folds=3))
-
-
-def test_experiments_on_images_differ_in_other_ways() -> None:
-    text = describe(
-        make_result(folds=None, label_seeds=3, images=True, settings={"weights": "a", "epochs": 2})
-    )
-    assert "fine-tunes a ResNet-50" in text
-    assert "bce: epochs 2, weights a; class prior true." in text
-    assert "the paper says" not in text
+def test_experiments_on_images_have_settings_of_their_own() -> None:
+    seeds: dict[str, Any] = {"folds": None, "label_seeds": 3, "images": True}
+    found = describe(make_result(data="VOC2012", settings={"weights": "a", "epochs": 2}, **seeds))
+    assert found["weights"] == ["a", "imagenet"] and found["epochs"] == ["2", "30"]
+    assert "momentum" not in found
 
 
 def test_what_was_asked_and_said_and_seen_is_said() -> None:
     answers = AnswerSpec(asked_rate=0.1, no_rate=0.8, yes_rate=0.6)
     data = DataSpec(name="photos", answers=answers)
-    text = describe(
+    found = describe(
         make_result(data_spec=data, sees="all", answer_rates="true"),
         make_result("gdf", data_spec=data, sees="candidates"),
     )
-    said = "asked about with probability 0.1; an irrelevant one that is asked about is called no"
-    assert f"{said} with 0.8, a relevant one yes with 0.6" in text
-    assert text.count("answers are drawn") == 1
-    assert "bce sees all answers, and knows the true rates." in text
-    assert "gdf sees candidates, whatever is not no." in text
-    people = replace(answers, people={"ann": (0.9, 0.5), "bob": (1.0, 1.0)}, people_per_pair=2)
-    text = describe(make_result(data_spec=replace(data, answers=people), sees="all"))
-    assert "ann, bob answer with rates of their own" in text
-    assert "sees" not in describe(make_result())
+    assert found["drawn"] == ["answers: asked 0.1, no 0.8, yes 0.6"]
+    assert found["sees"] == ["all (bce); candidates (gdf)"]
+    assert found["answer rates"] == ["true (bce); estimated (gdf)"]
+    assert "drawn" not in describe(make_result())
+
+
+def test_ties_and_edges_of_a_search_are_said() -> None:
+    found = make_result()
+    edge = ("learning_rate 0.1 is the least tried",)
+    told = [replace(r, tied=k, edges=edge * (k < 1)) for k, r in enumerate(found.repeats)]
+    text = " ".join(list_notes([replace(found, repeats=tuple(told))]))
+    n = len(told)
+    assert f"Of {n} choices, {n - 1} were level with others" in text
+    assert "and 1 have the least or greatest learning rate that was tried." in text
+
+
+def test_parts_of_data_and_rules_that_were_read_off_test_rows_are_said() -> None:
+    flooded = {"flood_level": "auto"}
+    (part, rule, _) = list_notes([make_result("comes-rl", "mirflickr5000", settings=flooded)])
+    assert "5000 of the 10433 rows of mirflickr" in part
+    assert "read off test rows of mirflickr5000" in rule
+    for data, level in (("YeastCC", {"flood_level": 2.0}), ("photos", flooded)):
+        assert len(list_notes([make_result("comes-rl", data, settings=level)])) == 1

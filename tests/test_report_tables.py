@@ -14,15 +14,14 @@ from comes.experiment.results import Result, read_results, write_result
 from comes.metrics import METRICS
 from comes.report.experiment_page import (
     cost_table,
-    draw_figures,
     label_tables,
     list_means,
     make_parts,
     metric_table,
+    order_results,
+    plot_curves,
     summarise,
-    sweep_to_markdown,
     to_latex,
-    to_markdown,
     write_report,
 )
 from comes.report.paper import beside_paper, published
@@ -55,7 +54,7 @@ def test_three_repeats_are_too_few_for_a_test() -> None:
     table = metric_table([make_result(), make_result("gdf", values=BETTER)], "average_precision")
     entry = table.entries["bce", "photos"]
     assert entry.against_best is not None and math.isnan(entry.against_best.p)
-    assert "•" not in to_markdown(table)
+    assert not entry.marks
 
 
 def test_label_seeds_have_no_corrected_test() -> None:
@@ -85,12 +84,9 @@ def test_a_table_marks_the_best_and_what_is_significantly_worse() -> None:
     assert best.text == f"{np.mean(BETTER):.3f} ± {np.std(best_values, ddof=1):.3f}"
     loss = metric_table(results, "ranking_loss")
     assert loss.entries["bce", "photos"].is_best
-    assert metric_table(results, "coverage", "sklearn").entries["bce", "photos"].mean == (
-        pytest.approx(0.7)
-    )
 
 
-def test_markdown_and_latex_of_a_table() -> None:
+def test_page_and_latex_of_a_table() -> None:
     results = [
         make_result("comes-hl", "a_b", BETTER * 2),
         make_result("bce", "a_b", SIX),
@@ -98,11 +94,14 @@ def test_markdown_and_latex_of_a_table() -> None:
         make_result("bce", "photos"),
     ]
     table = metric_table(results, "average_precision")
-    lines = to_markdown(table).splitlines()
-    assert lines[0] == "| average precision ↑ | a_b | photos |"
-    assert lines[2] == "| my\\|own & 100% | 0.700 ± 0.000 | – |"
-    assert lines[3] == "| bce | 0.600 ± 0.089 • | **0.600 ± 0.100** |"
-    assert lines[4] == "| comes-hl | **0.703 ± 0.090** | – |"
+    shown = table.shown()
+    assert (shown.title, shown.head) == ("average precision ↑", ["method", "a_b", "photos"])
+    assert shown.rows == [
+        ["my|own & 100%", "0.700 ± 0.000", "–"],
+        ["bce", "0.600 ± 0.089 •†‡", "0.600 ± 0.100"],
+        ["comes-hl", "0.703 ± 0.090", "–"],
+    ]
+    assert shown.bold == {(1, 2), (2, 1)}
     tex = to_latex(table)
     assert "my|own \\& 100\\% & 0.700 $\\pm$ 0.000 & --" in tex
     marked = "0.600 $\\pm$ 0.089$^{\\bullet \\dagger \\ddagger}$"
@@ -124,8 +123,8 @@ def test_means_that_look_the_same_are_both_best() -> None:
     assert all(entry.is_best for entry in table.entries.values())
     best, other = (table.entries[method, "photos"] for method in ("gdf", "bce"))
     assert (best.marks, other.marks) == ("", "•†‡")
-    assert to_markdown(table).count("**0.600 ± 0.089**") == 2
-    assert (table.wins("bce"), table.wins("gdf")) == (1, 1)
+    assert table.shown().bold == {(0, 1), (1, 1)}
+    assert to_latex(table).count("\\textbf{0.600 $\\pm$ 0.089}") == 2
 
 
 def test_what_has_no_value_is_left_out() -> None:
@@ -134,15 +133,19 @@ def test_what_has_no_value_is_left_out() -> None:
     assert ("bce", "photos") not in table.entries
     assert table.entries["gdf", "photos"].is_best
     assert not metric_table(results[:1], "coverage").entries
-    assert "| bce | – |" in to_markdown(metric_table(results[:1], "coverage"))
+    assert metric_table(results[:1], "coverage").shown().rows == [["bce", "–"]]
 
 
 def test_a_sweep_shows_means_and_gaps() -> None:
     results = [make_result(sweep="flood", flood=at, values=[at]) for at in (0.5, 0.0)]
     results.append(make_result("gdf", sweep="flood", flood=0.5, metrics=["coverage"]))
-    lines = sweep_to_markdown(results, "one_error").splitlines()
-    assert lines[0] == "| one-error ↓ | 0 | 0.5 |"
-    assert lines[2:] == ["| bce on photos | 0.000 | 0.500 |", "| gdf on photos | – | – |"]
+    (part,) = make_parts(order_results(results))
+    assert part.values.head[2:4] == ["flood", "average precision ↑"]
+    assert part.values.rows == [
+        ["photos", "bce", "0", "0.000", "0.000", "0.000"],
+        ["photos", "bce", "0.5", "0.500", "0.500", "0.500"],
+        ["photos", "gdf", "0.5", "–", "–", "–"],
+    ]
 
 
 def test_a_result_without_a_metric_is_an_empty_cell_and_in_no_test() -> None:
@@ -151,7 +154,6 @@ def test_a_result_without_a_metric_is_an_empty_cell_and_in_no_test() -> None:
     table = metric_table([*results, lacking], "average_precision")
     assert table.row("ctl") == [None]
     assert repr(table.entries) == repr(metric_table(results, "average_precision").entries)
-    assert "| ctl | – |" in to_markdown(table)
     assert "CTL & -- " in to_latex(table)
 
 
@@ -243,31 +245,28 @@ def test_the_report_has_costs_labels_and_held_out_curves(
     page = write_report([BCE, OURS, EARLY], tmp_path / "report")
     html = page.read_text(encoding="utf-8")
     assert "Each label of photos" in html and "seconds per training" in html and "512" in html
-    markdown = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
-    assert "| photos | bce | 2 | 0.1 | 1.5 | 512 | – | CPU |" in markdown
     labels = pd.read_csv(tmp_path / "report" / "labels.csv")
     assert len(labels) == 2 * 3 * 2 * 3
     own = labels.query("method == 'bce' and label == 'sky' and metric == 'average_precision'")
     assert own["value"].tolist() == [0.9, 0.7, 0.8]
-    (part,) = make_parts([BCE, OURS, EARLY])
-    assert "held-out" in draw_figures(part, Look(["bce", "comes-hl", "gdf"]))
-    (part,) = make_parts([EARLY])
-    assert "held-out" not in draw_figures(part, Look(["gdf"]))
+    (panel,) = plot_curves([BCE, OURS, EARLY], Look(["bce", "comes-hl", "gdf"])).axes
+    names = panel.get_legend_handles_labels()[1]
+    assert [name for name in names if "held-out" in name] == [
+        "bce, held-out rows",
+        "comes-hl, held-out rows",
+    ]
     write_report([EARLY], tmp_path / "report")  # replaces the other
     assert not (tmp_path / "report" / "labels.csv").exists()
 
 
-def test_what_differs_from_the_paper_is_said_of_its_data_alone() -> None:
+def test_the_papers_settings_stand_beside_those_of_its_data_alone() -> None:
     (own,) = make_parts([make_result()])
-    assert list(own.said) == ["How it was run"]
-    lines = own.said["How it was run"]
-    assert not any("paper" in line for line in lines)
-    assert any("learning rate 0.005" in line for line in lines)
+    assert own.settings.head == ["", "here"]
+    assert ["learning rate", "0.005"] in own.settings.rows
     (papers,) = make_parts([make_result(data="YeastBP")])
-    assert list(papers.said) == ["What differs from the paper"]
-    (both,) = make_parts([make_result(), make_result(data="mirflickr5000")])
-    assert any("mirflickr" in line for line in both.said["What differs from the paper"])
-    assert both.said["How it was run"] == lines
+    assert papers.settings.head == ["", "here", "paper"]
+    assert ["learning rate", "0.005", "0.005"] in papers.settings.rows
+    assert ["dropout", "0.0", "not said"] in papers.settings.rows
 
 
 def test_the_papers_numbers_are_all_there() -> None:

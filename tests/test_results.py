@@ -12,7 +12,7 @@ import pytest
 
 from comes.errors import ComesError
 from comes.experiment.config import DataSpec, SearchSpec
-from comes.experiment.results import Names, read_errors, read_results, write_result
+from comes.experiment.results import read_errors, read_results, write_result
 from comes.experiment.tasks import forget_peaks, read_peak
 from results import STORED, change_json, make_result, write_results
 
@@ -76,15 +76,6 @@ def test_keys_tell_whole_numbers_from_others() -> None:
     """A sweep has floats, and a key of an experiment a whole number: folders of both exist."""
     keys = {make_result(train_rows=rows).spec.key for rows in (100, 100.0, None)}
     assert len(keys) == 3
-
-
-def test_only_the_results_asked_for_are_read_under_the_names_given(tmp_path: Path) -> None:
-    write_results(tmp_path, [make_result("bce"), make_result("gdf")])
-    names = Names("other", "animals", "ours")
-    (renamed,) = read_results([tmp_path], {"task-1": names})
-    assert (renamed.names, renamed.spec.method) == (names, "gdf")
-    with pytest.raises(ComesError, match="holds no result.json"):
-        read_results([tmp_path], {"task-2": names})
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
@@ -169,8 +160,6 @@ def test_a_metric_that_a_repeat_lacks_counts_as_absent(tmp_path: Path) -> None:
     assert np.isnan(result.values("coverage")).all()
     assert np.isfinite(result.values("coverage", "sklearn")).all()
     assert np.isnan(result.values("one_error")).all()
-    assert result.means() == {"sharpness": pytest.approx(0.6)}  # over repeats
-    assert make_result(metrics=["coverage"]).means() == {"coverage": pytest.approx(0.6)}
 
 
 def test_the_correction_of_tests_knows_the_rows() -> None:

@@ -138,7 +138,9 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     given: dict[str, Any] = {}
     render = model_page.render_page
     monkeypatch.setattr(
-        model_page, "render_page", lambda **values: given.update(values) or render(**values)
+        model_page,
+        "render_page",
+        lambda name, **values: given.update(values) or render(name, **values),
     )
     return given
 

@@ -164,11 +164,14 @@ def rank_methods(
         return None
     ranks = stats.rankdata(-complete if higher_is_better else complete, axis=0)  # (k, n)
     order = ranks.mean(axis=1).argsort(kind="stable")
+    # Friedman's test; with ties the spread is less than n k (k² - 1) / 12, and 0 if all are tied.
+    spread = ((ranks - (k + 1) / 2) ** 2).sum()
+    between = (k - 1) * ((ranks.sum(axis=1) - n * (k + 1) / 2) ** 2).sum()
     return Ranks(
         methods=[methods[row] for row in order],
         mean_rank=[float(ranks[row].mean()) for row in order],
         n_data=n,
-        friedman_p=_test_friedman(ranks),
+        friedman_p=float(stats.chi2.sf(between / spread, df=k - 1)) if spread else 1.0,
         critical_difference=_find_nemenyi_q(k) * math.sqrt(k * (k + 1) / (6 * n)),
     )
 
@@ -177,13 +180,3 @@ def rank_methods(
 def _find_nemenyi_q(k: int) -> float:
     """Return the critical value of Nemenyi's test of k methods."""
     return float(stats.studentized_range.ppf(1 - LEVEL, k, np.inf) / math.sqrt(2))
-
-
-def _test_friedman(ranks: npt.NDArray[np.float64]) -> float:
-    """Return the p value of Friedman's test; 1 where all methods are tied, as scipy's is NaN."""
-    k, n = ranks.shape
-    spread = ((ranks - (k + 1) / 2) ** 2).sum()  # with ties less than n k (k² - 1) / 12
-    if spread == 0:
-        return 1.0
-    statistic = (k - 1) * ((ranks.sum(axis=1) - n * (k + 1) / 2) ** 2).sum() / spread
-    return float(stats.chi2.sf(statistic, df=k - 1))

@@ -83,7 +83,7 @@ def report(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Write tables (Markdown, LaTeX, CSV), plots and one page with all of it.
+    """Write tables (LaTeX, CSV), plots and one page with all of it.
 
     With a model, a page about it: how good it is, how sure that is, what to do next, and some rows.
 

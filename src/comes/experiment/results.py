@@ -144,20 +144,12 @@ class Result:
             return np.full(len(metrics), math.nan)
         return np.array([of_repeat[metric] for of_repeat in metrics], dtype=float)
 
-    def label_means(self, metric: str) -> npt.NDArray[np.float64] | None:
-        """Return a metric of every label, (n_labels,), the mean of the repeats that have it."""
-        rows = [None if r.by_label is None else r.by_label.get(metric) for r in self.repeats]
-        if self.label_names is None or any(values is None for values in rows):
+    def label_means(self, metric: str) -> "pd.Series[float] | None":
+        """Return a metric of every label, the mean of the repeats that have it."""
+        rows = [(repeat.by_label or {}).get(metric) for repeat in self.repeats]
+        if self.label_names is None or None in rows:
             return None
-        table = np.array(rows, dtype=float)  # (n_repeats, n_labels)
-        known = np.isfinite(table)
-        total = np.where(known, table, 0).sum(axis=0)
-        return np.asarray(total / np.where(known.any(axis=0), known.sum(axis=0), np.nan))
-
-    def means(self) -> dict[str, float]:
-        """Return the mean over repeats of every metric that all of them have."""
-        every = [name for name in self.repeats[0].pml if all(name in r.pml for r in self.repeats)]
-        return {name: float(self.values(name).mean()) for name in every}
+        return pd.DataFrame(rows, columns=list(self.label_names), dtype=float).mean()
 
 
 RESULTS = TypeAdapter(Result)
@@ -174,27 +166,20 @@ def write_result(result: Result, folder: str | Path) -> Path:
     return path
 
 
-def read_results(
-    folders: Iterable[str | Path], names: Mapping[str, Names] | None = None
-) -> list[Result]:
+def read_results(folders: Iterable[str | Path]) -> list[Result]:
     """Read the results in folders, and in folders of such folders.
 
-    With ``names``, only those of its keys are read, under these names in place of the stored ones.
     The same work under the same names appears once.
     """
     read: dict[tuple[Names, float | None], tuple[Result, Path]] = {}
     for folder in map(Path, folders):
         paths = sorted(folder.rglob(RESULT_FILE)) if folder.is_dir() else []
-        if names is not None:
-            paths = [path for path in paths if path.parent.name in names]
         if not paths:
             raise ComesError(
                 f"{folder} holds no {RESULT_FILE}: give a folder that `comes bench` wrote."
             )
         for path in paths:
-            result = _read_result(path)
-            if names is not None:
-                result = replace(result, names=names[path.parent.name])
+            result = read_result(path)
             place = (replace(result.names, sweep=None), result.at)
             other, other_path = read.get(place, (result, path))
             if other.spec != result.spec:
@@ -219,7 +204,7 @@ def read_errors(folders: Iterable[str | Path]) -> list[str]:
     return errors
 
 
-def _read_result(path: Path) -> Result:
+def read_result(path: Path) -> Result:
     """Return the result in a file, checked."""
     try:
         values = json.loads(path.read_bytes())

@@ -48,7 +48,7 @@ from comes.experiment.results import (
     Result,
     Size,
     TrueRisk,
-    read_results,
+    read_result,
 )
 from comes.flat_settings import flat_names, from_flat, frozen_settings
 from comes.generation import generate, simulate_answers
@@ -150,10 +150,8 @@ def _make_task(
 
 def read_task_results(tasks: Sequence[Task], folder: str | Path) -> list[Result]:
     """Return the results of tasks that a folder holds, under the names of these tasks."""
-    names = {task.key: task.names for task in tasks}
-    if not any((Path(folder) / key / RESULT_FILE).exists() for key in names):
-        return []
-    return read_results([folder], names)
+    paths = [(task, Path(folder) / task.key / RESULT_FILE) for task in tasks]
+    return [replace(read_result(path), names=task.names) for task, path in paths if path.exists()]
 
 
 class Repeat(NamedTuple):

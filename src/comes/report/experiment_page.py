@@ -1,19 +1,19 @@
-"""The report on experiments: a summary, tables, plots, Markdown, LaTeX and one page."""
+"""The report on experiments: one page with summary, tables and plots; LaTeX and all numbers."""
 
 import math
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
-import jinja2
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from comes.errors import ComesError, listed
@@ -22,7 +22,8 @@ from comes.experiment.results import Result
 from comes.files import replacing_folder
 from comes.methods import method_of_label, table_rank
 from comes.metrics import METRICS, Convention
-from comes.report.paper import beside_paper, describe_run, is_papers_data
+from comes.report.model_page import render_page
+from comes.report.paper import beside_paper, describe_run, list_notes
 from comes.report.plots import (
     INK,
     STYLE,
@@ -31,6 +32,7 @@ from comes.report.plots import (
     escape_name,
     figure_of,
     plot_ranks,
+    plot_risks,
 )
 from comes.significance import (
     LEVEL,
@@ -55,11 +57,8 @@ MOST_LABELS = 100  # on the page
 SMALLEST_P = 1e-6  # that tables show
 MARKS = (
     "Mean ± standard deviation over repeats. Bold: best. •: the best is significantly better "
-    "(paired t-test, 0.05; it needs five repeats at least)."
-)
-MORE_MARKS = (
-    " †: also by the test corrected for shared training rows (Nadeau and Bengio). ‡: also with "
-    "Holm's method over all methods."
+    "(paired t-test, 0.05; it needs five repeats at least). †: also by the test corrected for "
+    "shared training rows (Nadeau and Bengio). ‡: also with Holm's method over all methods."
 )
 LOW_COVERAGE = (
     "Coverage can be below 0: a row without a relevant label has depth 0, one less than the first "
@@ -71,7 +70,7 @@ AXIS: dict[SweepKey, str] = {
     "flood": "β / floor of the risk",
     "train_rows": "rows trained on",
 }
-REPORT_FILES = ("index.html", "report.md", "tables.tex", "metrics.csv", "labels.csv", "plots")
+REPORT_FILES = ("index.html", "tables.tex", "metrics.csv", "labels.csv", "plots")
 
 
 def order_results(results: Iterable[Result]) -> list[Result]:
@@ -86,10 +85,18 @@ def order_results(results: Iterable[Result]) -> list[Result]:
     return sorted(results, key=place)
 
 
+def by_data(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """Return the results on each data set."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        found.setdefault(result.names.data, []).append(result)
+    return found
+
+
 def list_means(results: Sequence[Result]) -> list[dict[str, Any]]:
     """Return the means over repeats, a row for each result; NaN where one lacks a metric."""
     rows = []
-    metrics = list(dict.fromkeys(metric for result in results for metric in result.means()))
+    metrics = dict.fromkeys(metric for result in results for metric in result.repeats[0].pml)
     for result in order_results(results):
         names = result.names
         at: dict[str, Any] = {} if names.sweep is None else {names.sweep: result.at}
@@ -122,7 +129,7 @@ def title_of(metric: str) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text, for the page and for Markdown."""
+    """A table of text, as the page shows it."""
 
     title: str
     head: Sequence[str]
@@ -130,15 +137,6 @@ class Table:
     n_names: int = 1  # columns that name a row
     bold: Collection[tuple[int, int]] = ()  # row and column of cells
     foot: Sequence[Sequence[str]] = ()
-
-    def to_markdown(self) -> str:
-        """Return the table as Markdown."""
-        rows = [self.head, ["---"] * len(self.head)]
-        for place, row in enumerate([*self.rows, *self.foot]):
-            bold = ("**" * ((place, k) in self.bold) for k in range(len(row)))
-            rows.append([f"{mark}{cell}{mark}" for mark, cell in zip(bold, row, strict=True)])
-        cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows)
-        return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,6 @@ class MetricTable:
 
     experiment: str
     metric: str
-    convention: Convention
     methods: list[str]
     data: list[str]
     entries: dict[tuple[str, str], Entry]  # by method and data set; what is missing is not there
@@ -182,18 +179,9 @@ class MetricTable:
         """Name of the metric, with an arrow that says whether higher is better."""
         return title_of(self.metric)
 
-    @property
-    def note(self) -> str:
-        """What must be known to read the numbers."""
-        return LOW_COVERAGE if (self.metric, self.convention) == ("coverage", "pml") else ""
-
     def row(self, method: str) -> list[Entry | None]:
         """Return what a method has on each data set."""
         return [self.entries.get((method, data)) for data in self.data]
-
-    def wins(self, method: str) -> int:
-        """Return on how many data sets a method is best, ties included."""
-        return sum(entry is not None and entry.is_best for entry in self.row(method))
 
     def shown(self) -> Table:
         """Return the table of the page: best in bold, every mark, and mean ranks."""
@@ -215,39 +203,31 @@ class MetricTable:
         for data in self.data:
             for method in self.methods:
                 entry = self.entries.get((method, data))
-                if entry is not None and entry.against_best is not None:
-                    test = entry.against_best
+                if entry is not None and (test := entry.against_best) is not None:
                     p = map(show_p, (test.p, test.p_corrected, entry.p_holm))
                     rows.append([data, method, f"{test.difference:+.4f}", *p])
         head = ["data", "method", "best minus method", "p", "p corrected", "with Holm"]
         return Table(f"{self.title}: every method against the best of its data set", head, rows, 2)
 
 
-def metric_table(
-    results: Sequence[Result], metric: str, convention: Convention = "pml"
-) -> MetricTable:
+def metric_table(results: Sequence[Result], metric: str) -> MetricTable:
     """Gather a metric of the results of one experiment, and test every method against the best."""
     results = order_results(results)
     methods = sorted({result.names.method for result in results}, key=table_rank)
-    data = list(dict.fromkeys(result.names.data for result in results))
     entries: dict[tuple[str, str], Entry] = {}
-    for name in data:
-        here = [result for result in results if result.names.data == name]
-        for result, entry in zip(here, _make_entries(here, metric, convention), strict=True):
-            if entry is not None:
-                entries[result.names.method, name] = entry
+    data = by_data(results)
+    for name, own in data.items():
+        found = zip(own, _make_entries(own, metric), strict=True)
+        entries |= {(result.names.method, name): entry for result, entry in found if entry}
     means = [[entries[m, d].mean if (m, d) in entries else math.nan for d in data] for m in methods]
     higher = METRICS[metric].higher_is_better
     ranks = rank_methods(methods, np.array(means), higher_is_better=higher)
-    experiment = results[0].names.experiment
-    return MetricTable(experiment, metric, convention, methods, data, entries, ranks)
+    return MetricTable(results[0].names.experiment, metric, methods, list(data), entries, ranks)
 
 
-def _make_entries(
-    results: Sequence[Result], metric: str, convention: Convention
-) -> list[Entry | None]:
+def _make_entries(results: Sequence[Result], metric: str) -> list[Entry | None]:
     """Return the entries of the methods on one data set; None for a result without the metric."""
-    values = [result.values(metric, convention) for result in results]
+    values = [result.values(metric) for result in results]
     means = np.array([round(float(v.mean()), DIGITS) for v in values])
     if not np.isfinite(means).any():
         return [None] * len(results)
@@ -274,53 +254,22 @@ def _make_entries(
     ]
 
 
-def to_markdown(table: MetricTable) -> str:
-    """Return the table: best in bold, • where the best is significantly better."""
-
-    def show(entry: Entry | None) -> str:
-        if entry is None:
-            return "–"
-        text = f"**{entry.text}**" if entry.is_best else entry.text
-        return f"{text} •" if "•" in entry.marks else text
-
-    rows = [[method, *map(show, table.row(method))] for method in table.methods]
-    return Table(table.title, [table.title, *table.data], rows).to_markdown()
-
-
-def sweep_to_markdown(results: Sequence[Result], metric: str) -> str:
-    """Return the means of a metric: methods on data sets down, the values of a sweep across."""
-    results = order_results(results)
-    values = sorted({float(result.at or 0) for result in results})
-    rows = []
-    for data, method in dict.fromkeys((r.names.data, r.names.method) for r in results):
-        own = [r for r in results if (r.names.data, r.names.method) == (data, method)]
-        means = {r.at: float(r.values(metric).mean()) for r in own}
-        shown = (show_number(means.get(value, math.nan)) for value in values)
-        rows.append([f"{method} on {data}", *shown])
-    head = [title_of(metric), *(f"{value:g}" for value in values)]
-    return Table(title_of(metric), head, rows).to_markdown()
-
-
 def to_latex(table: MetricTable) -> str:
     r"""Return the table as the paper sets it, with a caption; needs the package booktabs."""
-    metric = METRICS[table.metric]
-    way = "$\\uparrow$" if metric.higher_is_better else "$\\downarrow$"
     # mAP keeps its letters.
-    title = " ".join(word.title() if word.islower() else word for word in metric.title.split())
+    title = [word.title() if word.islower() else word for word in table.title.split()[:-1]]
+    name, way = " ".join(title), _escape_latex(table.title[-1])
     label = "".join(c if c.isalnum() else "-" for c in f"{table.experiment}-{table.metric}")
-    note = f" {table.note}" if table.note else ""
+    note = f" {LOW_COVERAGE}" if table.metric == "coverage" else ""
+    caption = _escape_latex(f"in the experiment {table.experiment}. {MARKS}{note}")
     lines = [
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{title} ({way}) in the experiment {_escape_latex(table.experiment)}: mean "
-        "$\\pm$ standard deviation over repeats. Bold: best. $\\bullet$: the best is significantly "
-        f"better by the paired $t$-test at {LEVEL}; $\\dagger$: also by the test corrected for "
-        "shared training rows (Nadeau and Bengio); $\\ddagger$: also with Holm's method over the "
-        f"methods.{note}}}",
+        f"\\caption{{{name} ({way}) {caption}}}",
         f"\\label{{tab:{label}}}",
         f"\\begin{{tabular}}{{l{'l' * len(table.data)}}}",
         "\\toprule",
-        f"\\multicolumn{{{len(table.data) + 1}}}{{c}}{{\\textbf{{{title} {way}}}}} \\\\",
+        f"\\multicolumn{{{len(table.data) + 1}}}{{c}}{{\\textbf{{{name} {way}}}}} \\\\",
         "\\midrule",
         f"Approach & {' & '.join(map(_head_in_latex, table.data))} \\\\",
     ]
@@ -332,8 +281,8 @@ def to_latex(table: MetricTable) -> str:
             lines.append("\\midrule")
             group = is_ours
         row = " & ".join(map(_show_in_latex, table.row(method)))
-        name = method if named is None else named.title + method.removeprefix(named.name)
-        lines.append(f"{_escape_latex(name)} & {row} \\\\")
+        shown = method if named is None else named.title + method.removeprefix(named.name)
+        lines.append(f"{_escape_latex(shown)} & {row} \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", "\\end{table}"])
 
 
@@ -347,29 +296,32 @@ def _head_in_latex(name: str) -> str:
 def _show_in_latex(entry: Entry | None) -> str:
     if entry is None:
         return "--"
-    text = f"{entry.mean:.3f} $\\pm$ {entry.std:.3f}"
+    text = _escape_latex(entry.text)
     text = f"\\textbf{{{text}}}" if entry.is_best else text
-    names = {"•": "\\bullet", "†": "\\dagger", "‡": "\\ddagger"}
-    return text + (f"$^{{{' '.join(names[mark] for mark in entry.marks)}}}$" if entry.marks else "")
+    marks = " ".join(LATEX[mark].strip("$") for mark in entry.marks)
+    return f"{text}$^{{{marks}}}$" if marks else text
+
+
+LATEX = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
+LATEX |= {"±": "$\\pm$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"}
+LATEX |= {"•": "$\\bullet$", "†": "$\\dagger$", "‡": "$\\ddagger$"}
 
 
 def _escape_latex(text: str) -> str:
     """Return text that LaTeX shows as it is."""
-    special = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-    special |= {character: f"\\{character}" for character in "&%$#_{}"}
-    return "".join(special.get(character, character) for character in text)
+    return "".join(LATEX.get(character, character) for character in text)
 
 
 def cost_table(results: Sequence[Result]) -> Table:
     """Return what every result cost; a dash where it does not say."""
     rows = []
     for result in results:
-        at = "" if result.at is None else f", {result.at:g}"
         seconds = [math.nan if r.seconds is None else r.seconds for r in result.repeats]
         memory = (result.peak_memory, result.peak_device_memory)
         rows.append(
             [
-                f"{result.names.data}{at}",
+                result.names.data + ("" if result.at is None else f", {result.at:g}"),
                 result.names.method,
                 f"{np.mean([len(repeat.risk) for repeat in result.repeats]):.0f}",
                 show_seconds(float(np.mean(seconds))),
@@ -390,21 +342,29 @@ def _device(result: Result) -> str:
 
 def label_tables(results: Sequence[Result]) -> Iterator[Table]:
     """Yield a table of every data set whose results have metrics of labels, the hardest first."""
-    for data in dict.fromkeys(result.names.data for result in results):
-        own = [r for r in results if r.names.data == data]
-        found = {result.names.method: result.label_means(LABEL_METRIC) for result in own}
-        means = {method: values for method, values in found.items() if values is not None}
-        names = next((r.label_names for r in own if r.label_names is not None), None)
-        if not means or names is None:
-            continue
-        numbers = np.array(list(means.values()))  # (methods, labels)
-        best = np.where(np.isfinite(numbers), numbers, -np.inf).max(axis=0)
-        order = np.argsort(best, kind="stable")[:MOST_LABELS]
-        rows = [[names[k], *map(show_number, numbers[:, k].tolist())] for k in order]
-        more = len(names) > len(rows)
-        some = f": {len(rows)} of {len(names)}, labels.csv has all" if more else ""
-        title = f"{data}: average precision over rows, mean over repeats, the hardest label first"
-        yield Table(title + some, ["label", *means], rows)
+    for data, of_data in by_data(results).items():
+        own = [(result.names.method, result.label_means(LABEL_METRIC)) for result in of_data]
+        means = {method: found for method, found in own if found is not None}
+        if means:
+            table = pd.DataFrame(means)
+            order = table.max(axis=1).sort_values(kind="stable", na_position="first").index
+            shown = table.loc[order[:MOST_LABELS]].itertuples()
+            rows = [[str(label), *map(show_number, numbers)] for label, *numbers in shown]
+            title = (
+                f"{data}: average precision over rows, mean over repeats, the hardest label first"
+            )
+            if len(rows) < len(table):
+                title += f": {len(rows)} of {len(table)}, labels.csv has all"
+            yield Table(title, ["label", *means], rows)
+
+
+class Column(NamedTuple):
+    """A column of the summary."""
+
+    title: str
+    cells: list[str]
+    best: Collection[int] = ()  # rows in bold
+    foot: tuple[str, str] = ("", "")
 
 
 def summarise(results: Sequence[Result]) -> tuple[Table, list[str]]:
@@ -420,29 +380,19 @@ def summarise(results: Sequence[Result]) -> tuple[Table, list[str]]:
     first = tables[0]
     if first.ranks is not None:
         methods = first.ranks.methods
-    else:  # the worst metric of one that has none
+    else:  # one without a number comes last
         means = {m: [e.mean for e in first.row(m) if e] or [-1.0] for m in first.methods}
         methods = sorted(first.methods, key=lambda method: -np.mean(means[method]))
     columns = [column for table in tables for column in _summary_columns(table, methods)]
     columns += _cost_columns(results, methods)
-    rows = [[m, *(cells[k] for _, cells, _, _ in columns)] for k, m in enumerate(methods)]
-    foot = [
-        [name, *(ends[k] for _, _, _, ends in columns)]
-        for k, name in enumerate(("critical difference", "p (Friedman)"))
-        if sweep is None and any(table.ranks for table in tables)
-    ]
-    bold = {
-        (row, place)
-        for place, (_, _, is_best, _) in enumerate(columns, start=1)
-        for row in range(len(methods))
-        if is_best[row]
-    }
-    head = ["method", *(title for title, _, _, _ in columns)]
+    rows = [[method, *(c.cells[k] for c in columns)] for k, method in enumerate(methods)]
+    has_tests = sweep is None and any(table.ranks for table in tables)
+    names = ("critical difference", "p (Friedman)") if has_tests else ()
+    foot = [[name, *(c.foot[k] for c in columns)] for k, name in enumerate(names)]
+    bold = {(row, place) for place, c in enumerate(columns, start=1) for row in c.best}
+    head = ["method", *(column.title for column in columns)]
     table = Table("The methods, the best first", head, rows, bold=bold, foot=foot)
     return table, _conclude(tables, results, sweep)
-
-
-Column = tuple[str, list[str], list[bool], tuple[str, str]]  # title, cells, bold or not, foot
 
 
 def _summary_columns(table: MetricTable, methods: Sequence[str]) -> Iterator[Column]:
@@ -451,28 +401,28 @@ def _summary_columns(table: MetricTable, methods: Sequence[str]) -> Iterator[Col
     if ranks is not None:
         cells = [f"{ranks.rank_of(method):.2f}" for method in methods]
         foot = f"{ranks.critical_difference:.2f}", show_p(ranks.friedman_p)
-        is_best = [cell == min(cells, key=float) for cell in cells]
-        yield f"mean rank by {title}", cells, is_best, foot
+        best = [k for k, cell in enumerate(cells) if cell == min(cells, key=float)]
+        yield Column(f"mean rank by {title}", cells, best, foot)
     elif n_data == 1:
         entries = [table.row(method)[0] for method in methods]
-        cells = ["–" if e is None else e.text for e in entries]
-        yield table.title, cells, [e is not None and e.is_best for e in entries], ("", "")
+        best = [k for k, entry in enumerate(entries) if entry is not None and entry.is_best]
+        yield Column(table.title, ["–" if e is None else e.text for e in entries], best)
     if n_data > 1:
-        cells = [f"{table.wins(method)} of {n_data}" for method in methods]
-        yield f"best by {title}", cells, [False] * len(cells), ("", "")
+        wins = [sum(e is not None and e.is_best for e in table.row(method)) for method in methods]
+        cells = [f"{count} of {n_data}" for count in wins]
+        yield Column(f"best by {title}", cells)
 
 
 def _cost_columns(results: Sequence[Result], methods: Sequence[str]) -> Iterator[Column]:
     """Yield the seconds of all repeats on the data sets that every method has."""
-    seconds: dict[str, dict[str, float]] = {}
-    for result in results:
-        seconds.setdefault(result.names.data, {})[result.names.method] = result.seconds
-    shared = [of_data for of_data in seconds.values() if len(of_data) == len(methods)]
-    total = np.array([sum(d[m] for d in shared) if shared else math.nan for m in methods])
-    times = [show_number(value) for value in total / total.min()]
-    none = [False] * len(methods)
-    yield "seconds", [show_seconds(value) for value in total], none, ("", "")
-    yield "times the fastest", [t if t == "–" else f"{float(t):.1f}" for t in times], none, ("", "")
+    rows = [(result.names.data, result.names.method, result.seconds) for result in results]
+    frame = pd.DataFrame(rows, columns=["data", "method", "seconds"])
+    seconds = (
+        frame.pivot_table("seconds", "data", "method").dropna().sum(min_count=1)[list(methods)]
+    )
+    yield Column("seconds", [show_seconds(value) for value in seconds])
+    times = seconds / seconds.min()
+    yield Column("times the fastest", ["–" if math.isnan(x) else f"{x:.1f}" for x in times])
 
 
 def _conclude(
@@ -505,22 +455,21 @@ def _conclude(
 def _conclude_metric(table: MetricTable) -> str:
     """Return which methods the best one can be told from."""
     by, ranks = f"By {METRICS[table.metric].title}", table.ranks
-    entries = {} if ranks else {m: table.row(m)[0] for m in table.methods}
-    found = {method: entry for method, entry in entries.items() if entry is not None}
+    found = {m: entry for m in table.methods if (entry := table.row(m)[0]) is not None}
     if ranks is not None:
-        best, least, gap = ranks.methods[0], ranks.mean_rank[0], ranks.critical_difference
-        p = show_p(ranks.friedman_p)
-        text = f"{by}, {best} has the best mean rank: {least:.2f} over {ranks.n_data} data sets."
+        least, gap, p = ranks.mean_rank[0], ranks.critical_difference, show_p(ranks.friedman_p)
+        text = f"{by}, {ranks.methods[0]} has the best mean rank: {least:.2f} over "
+        text += f"{ranks.n_data} data sets."
         if ranks.friedman_p >= LEVEL:
             return f"{text} The order may be chance (Friedman's test, p {p})."
-        others = dict(zip(ranks.methods[1:], ranks.mean_rank[1:], strict=True))
-        is_apart = {method: rank - least > gap for method, rank in others.items()}
+        others = zip(ranks.methods[1:], ranks.mean_rank[1:], strict=True)
+        is_apart = {method: rank - least > gap for method, rank in others}
         test = f"Nemenyi's test, for which mean ranks must differ by {gap:.2f},"
     elif len(table.data) > 1 or not found:
         return f"{by}: {NO_RANKS}"
     else:
-        text = f"{by}, the best on {table.data[0]}: "
-        text += f"{', '.join(method for method, entry in found.items() if entry.is_best)}."
+        best = ", ".join(method for method, entry in found.items() if entry.is_best)
+        text = f"{by}, the best on {table.data[0]}: {best}."
         is_apart = {m: "‡" in e.marks for m, e in found.items() if not e.is_best}
         if all(math.isnan(found[method].p_holm) for method in is_apart):
             return text
@@ -549,13 +498,13 @@ def metric_numbers(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
     """Yield a row for every number of every repeat; a missing metric is NaN."""
     for result in results:
         where: dict[str, Any] = asdict(result.names) | {"at": result.at}
-        values: dict[tuple[str, str], Any] = {
+        values = {
             (way, metric): result.values(metric, way) for metric in METRICS for way in CONVENTIONS
         }
         for k, repeat in enumerate(result.repeats):
-            found = {place: float(of_repeats[k]) for place, of_repeats in values.items()}
-            found["zero", "hamming_loss"] = repeat.hamming_loss.zero
-            found["minmax", "hamming_loss"] = repeat.hamming_loss.minmax
+            found: dict[tuple[str, str], float] = {place: own[k] for place, own in values.items()}
+            cuts = asdict(repeat.hamming_loss)
+            found |= {(way, "hamming_loss"): value for way, value in cuts.items()}
             for (way, metric), value in found.items():
                 yield where | {"repeat": k, "convention": way, "metric": metric, "value": value}
 
@@ -584,47 +533,12 @@ class Part:
         return slug if slug == text else f"{slug}-{zlib.crc32(text.encode()):08x}"
 
     @cached_property
-    def summary(self) -> tuple[Table, list[str]]:
-        """The methods, the best first, and what can be concluded."""
-        return summarise(self.results)
-
-    @cached_property
     def tables(self) -> list[MetricTable]:
         """A table of every metric, none where something varies."""
-        return self._make_tables("pml")
-
-    @cached_property
-    def other_tables(self) -> list[MetricTable]:
-        """The same in the other convention."""
-        return self._make_tables("sklearn")
-
-    def _make_tables(self, convention: Convention) -> list[MetricTable]:
         is_synthetic = self.results[0].spec.folds is None
         metrics = [] if self.sweep else METRICS
         order = sorted(metrics, key=lambda name: not (is_synthetic and name == SYNTHETIC_METRIC))
-        return [metric_table(self.results, metric, convention) for metric in order]
-
-    @property
-    def label_tables(self) -> list[Table]:
-        """A table of labels for every data set."""
-        return [] if self.sweep else list(label_tables(self.results))
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """What was run, and where."""
-        first = self.results[0]
-        kind = "label seeds" if first.spec.folds is None else "folds"
-        software = sorted({f"torch {result.versions['torch']}" for result in self.results})
-        hours = []
-        for device in sorted({result.device.partition(":")[0] for result in self.results}):
-            own = [r.seconds for r in self.results if r.device.startswith(device)]
-            name = {"cpu": "CPU, one thread each", "cuda": "GPU"}.get(device, device)
-            hours.append(f"{len(own)} on a {name} ({sum(own) / 3600:.2f} hours)")
-        return {
-            "cells": f"{len(self.results)}: {', '.join(hours)}",
-            "repeats": f"{len(first.repeats)} {kind}",
-            "software": f"comes {first.versions['comes']}, {', '.join(software)}",
-        }
+        return [metric_table(self.results, metric) for metric in order]
 
     @property
     def data(self) -> Table:
@@ -643,9 +557,9 @@ class Part:
     def values(self) -> Table:
         """The means at every value of what varies."""
         rows = [
-            [r.names.data, r.names.method, f"{r.at:g}"]
-            + [show_number(float(r.values(metric).mean())) for metric in MAIN_METRICS]
-            for r in self.results
+            [row["data"], row["method"], f"{row[str(self.sweep)]:g}"]
+            + [show_number(row.get(metric, math.nan)) for metric in MAIN_METRICS]
+            for row in list_means(self.results)
         ]
         head = ["data", "method", str(self.sweep), *map(title_of, MAIN_METRICS)]
         return Table("Means over repeats", head, rows, 2)
@@ -658,58 +572,11 @@ class Part:
         return Table("Results here and in the paper", head, rows, 3) if rows else None
 
     @property
-    def said(self) -> dict[str, list[str]]:
-        """How data was run: of the paper's what differs from it, and of the others all."""
-        papers = [result for result in self.results if is_papers_data(result)]
-        others = [result for result in self.results if not is_papers_data(result)]
-        return {
-            title: describe_run(own, is_papers=own is papers)
-            for title, own in (("What differs from the paper", papers), ("How it was run", others))
-            if own
-        }
-
-    def to_markdown(self) -> str:
-        """Return all of it as Markdown."""
-        summary, sentences = self.summary
-        lines = [f"## {self.name}", "; ".join(f"{k}: {v}" for k, v in self.facts.items()) + "."]
-        lines += ["### Summary", summary.to_markdown(), "\n".join(f"- {s}" for s in sentences)]
-        lines.append(self.data.to_markdown())
-        if self.sweep:
-            lines.append(f"Varied: {self.sweep}.")
-            lines += [sweep_to_markdown(self.results, metric) for metric in MAIN_METRICS]
-        else:
-            lines.append(f"{MARKS} {LOW_COVERAGE}")
-            lines += [to_markdown(table) for table in self.tables]
-            lines += self._ranks_to_markdown()
-            tests = [
-                [METRICS[table.metric].title, *row]
-                for table in self.tables
-                for row in table.tests().rows
-            ]
-            head = ["metric", "data", "method", "best minus method", "p", "p corrected"]
-            table = Table("", [*head, "with Holm"], tests)
-            lines += ["### Tests against the best", table.to_markdown()]
-        if self.beside:
-            lines += ["### Beside the paper", self.beside.to_markdown()]
-        lines += ["### Cost", cost_table(self.results).to_markdown()]
-        for title, said in self.said.items():
-            lines += [f"### {title}", "\n".join(f"- {line}" for line in said)]
-        return "\n\n".join(lines)
-
-    def _ranks_to_markdown(self) -> list[str]:
-        """Return the mean ranks by every metric; a dash for one that has none."""
-        ranks = [table.ranks for table in self.tables]
-        if not any(ranks):
-            return [NO_RANKS]
-        rows = [
-            [method, *("–" if r is None else f"{r.rank_of(method):.2f}" for r in ranks)]
-            for method in self.tables[0].methods
-        ]
-        rows.append(["p (Friedman)", *("–" if r is None else show_p(r.friedman_p) for r in ranks)])
-        gaps = ("–" if r is None else f"{r.critical_difference:.2f}" for r in ranks)
-        rows.append(["critical difference", *gaps])
-        head = ["mean rank", *(table.title for table in self.tables)]
-        return ["### Mean ranks", Table("", head, rows).to_markdown()]
+    def settings(self) -> Table:
+        """How it was run, and what the paper says, where it has one of the data sets."""
+        rows = describe_run(self.results)
+        head = ["", "here", "paper"][: max(map(len, rows))]
+        return Table("How it was run", head, rows)
 
 
 def make_parts(results: Sequence[Result]) -> list[Part]:
@@ -724,10 +591,10 @@ def make_parts(results: Sequence[Result]) -> list[Part]:
 def plot_dots(table: MetricTable, results: Sequence[Result], look: Look) -> Figure:
     """Draw every repeat of every method as a dot, a panel for each data set."""
     height = 0.22 * len(table.methods) + 0.9
-    figure, panels = _make_panels(table.data, height, sharey=True)
-    for axes, data in zip(panels, table.data, strict=True):
-        for result in (result for result in results if result.names.data == data):
-            values = result.values(table.metric, table.convention)
+    figure, panels = _make_panels(results, height, sharey=True)
+    for axes, own in panels:
+        for result in own:
+            values = result.values(table.metric)
             place = len(table.methods) - 1 - table.methods.index(result.names.method)
             dots = look(result.names.method) | {"linestyle": "", "ms": 4, "alpha": 0.7, "mew": 0}
             axes.plot(values, np.full(len(values), place), **dots)
@@ -738,36 +605,32 @@ def plot_dots(table: MetricTable, results: Sequence[Result], look: Look) -> Figu
 
 
 @rc_context(STYLE)
-def plot_curves(results: Sequence[Result], look: Look, *, held_out: bool = False) -> Figure:
-    """Draw the risk during training, over that of the first epoch, a panel for each data set.
-
-    Or, as it is, the score of rows that were held out.
-    """
-    names = list(dict.fromkeys(result.names.data for result in results))
-    figure, panels = _make_panels(names, height=2.2)
-    for axes, name in zip(panels, names, strict=True):
-        for result in (result for result in results if result.names.data == name):
-            curves = [(r.held_out or ()) if held_out else r.risk for r in result.repeats]
-            length = min(map(len, curves))
-            risk = np.mean([curve[:length] for curve in curves], axis=0)
-            scale = 1.0 if held_out else abs(risk[0]) or 1.0
-            method = result.names.method
-            line = look(method) | {"ms": 4, "lw": 1.2, "markevery": max(1, length // 6)}
-            axes.plot(np.arange(1, length + 1), risk / scale, label=escape_name(method), **line)
-        axes.set_xlabel("epoch")
-    panels[0].set_ylabel("score of held-out rows" if held_out else "risk / risk of epoch 1")
-    _draw_legend(figure, panels)
+def plot_curves(results: Sequence[Result], look: Look) -> Figure:
+    """Draw mean risks during training, and scores of held-out rows, a panel for each data set."""
+    figure, panels = _make_panels(results, height=2.2)
+    for axes, own in panels:
+        histories = {}
+        for result in own:
+            length = min(len(repeat.risk) for repeat in result.repeats)
+            risk = np.mean([repeat.risk[:length] for repeat in result.repeats], axis=0)
+            held = [repeat.held_out[:length] for repeat in result.repeats if repeat.held_out]
+            score = np.mean(held, axis=0) if len(held) == len(result.repeats) else ()
+            history = {"risk": list(risk), "validation": score, "best_epoch": None}
+            histories[result.names.method] = SimpleNamespace(**history)
+        plot_risks(histories, relative=True, look=look, axes=axes).legend().remove()
+        axes.set_ylabel("")
+    panels[0][0].set_ylabel("over that of epoch 1")
+    _draw_legend(figure)
     return figure
 
 
 @rc_context(STYLE)
 def plot_sweep(results: Sequence[Result], metric: str, look: Look) -> Figure:
     """Draw a metric against what the experiment varies, with a band of one standard deviation."""
-    names = list(dict.fromkeys(result.names.data for result in results))
-    figure, panels = _make_panels(names, height=2.4)
-    for axes, name in zip(panels, names, strict=True):
+    figure, panels = _make_panels(results, height=2.4)
+    for axes, of_data in panels:
         for method in sorted({result.names.method for result in results}, key=table_rank):
-            own = [r for r in results if (r.names.data, r.names.method) == (name, method)]
+            own = [result for result in of_data if result.names.method == method]
             at = [float(result.at or 0) for result in own]
             mean = np.array([result.values(metric).mean() for result in own])
             std = np.array([standard_deviation(result.values(metric)) for result in own])
@@ -781,32 +644,32 @@ def plot_sweep(results: Sequence[Result], metric: str, look: Look) -> Figure:
         axes.set_xlabel(AXIS[sweep])
         if sweep == "train_rows":
             axes.set_xscale("log")
-    panels[0].set_ylabel(title_of(metric))
-    _draw_legend(figure, panels)
+    panels[0][0].set_ylabel(title_of(metric))
+    _draw_legend(figure)
     return figure
 
 
 def _make_panels(
-    names: Sequence[str], height: float, *, sharey: bool = False
-) -> tuple[Figure, list[Any]]:
-    """Return a figure of panels with these names, four in a row at most."""
-    n = len(names)
-    across = min(n, 4)
-    down = math.ceil(n / across)
+    results: Sequence[Result], height: float, *, sharey: bool = False
+) -> tuple[Figure, list[tuple[Axes, list[Result]]]]:
+    """Return a figure with a panel for the results on each data set, four in a row at most."""
+    data = by_data(results)
+    across = min(len(data), 4)
+    down = math.ceil(len(data) / across)
     size = (max(7.0, 2.4 * across), height * down + 0.3)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(down, across, squeeze=False, sharey=sharey).ravel()
-    for axes, name in zip(grid, names, strict=False):
+    for axes, name in zip(grid, data, strict=False):
         axes.set_title(escape_name(name), fontsize=9)
-    for axes in grid[n:]:
+    for axes in grid[len(data) :]:
         axes.set_visible(False)
-    return figure, list(grid[:n])
+    return figure, list(zip(grid, data.values(), strict=False))
 
 
-def _draw_legend(figure: Figure, panels: Sequence[Any]) -> None:
+def _draw_legend(figure: Figure) -> None:
     """Name every line of every panel once, in as many columns as fit."""
     found: dict[str, Any] = {}
-    for axes in panels:
+    for axes in figure.axes:
         handles, labels = axes.get_legend_handles_labels()
         found |= dict(zip(labels, handles, strict=True))
     if found:
@@ -827,9 +690,6 @@ def draw_figures(part: Part, look: Look) -> dict[str, Figure]:
             ranks = plot_ranks(table.ranks, look=look)
             figures[f"ranks-{table.metric}"] = figure_of(ranks)
     figures["risk"] = plot_curves(part.results, look)
-    held = [r for r in part.results if all(repeat.held_out for repeat in r.repeats)]
-    if held:
-        figures["held-out"] = plot_curves(held, look, held_out=True)
     return figures
 
 
@@ -844,10 +704,10 @@ def write_report(results: Sequence[Result], folder: str | Path, errors: Sequence
     look = Look([result.names.method for result in results])
     parts = make_parts(results)
     figures = {part.slug: draw_figures(part, look) for part in parts}
-    with replacing_folder(folder, REPORT_FILES) as temporary:
+    with replacing_folder(folder, (*REPORT_FILES, "report.md")) as temporary:  # early ones had it
         (temporary / "plots").mkdir()
         page = _make_page(parts, figures, errors)
-        for name, text in (make_texts(results, parts, errors) | {"index.html": page}).items():
+        for name, text in (make_texts(results, parts) | {"index.html": page}).items():
             (temporary / name).write_text(text, encoding="utf-8")
         for slug, own in figures.items():
             for name, figure in own.items():
@@ -856,18 +716,12 @@ def write_report(results: Sequence[Result], folder: str | Path, errors: Sequence
     return Path(folder) / "index.html"
 
 
-def make_texts(
-    results: Sequence[Result], parts: Sequence[Part], errors: Sequence[str]
-) -> dict[str, str]:
-    """Return the files of a report that hold no plots: Markdown, LaTeX and all numbers."""
-    failed = ["Not finished:", "\n".join(f"- {error}" for error in errors)] if errors else []
+def make_texts(results: Sequence[Result], parts: Sequence[Part]) -> dict[str, str]:
+    """Return the files of a report that hold no plots: LaTeX and all numbers."""
     tables = []
     for part in parts:
         tables += [f"% {part.name}: needs \\usepackage{{booktabs}}", *map(to_latex, part.tables)]
-    texts = {
-        "report.md": "\n\n".join(["# Report", *failed, *(p.to_markdown() for p in parts)]) + "\n",
-        "tables.tex": "\n\n".join(tables) + "\n",
-    }
+    texts = {"tables.tex": "\n\n".join(tables) + "\n"}
     numbers = {"metrics.csv": metric_numbers(results), "labels.csv": label_numbers(results)}
     for name, rows in numbers.items():
         frame = pd.DataFrame(rows)
@@ -880,20 +734,23 @@ def _make_page(
     parts: Sequence[Part], figures: Mapping[str, Mapping[str, Figure]], errors: Sequence[str]
 ) -> str:
     """Return the page, with its plots inside."""
-    text = files("comes.report").joinpath("page.html.jinja").read_text(encoding="utf-8")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     svgs = {
         slug: {name: Markup(as_svg(figure, f"{slug}-{name}")) for name, figure in own.items()}
         for slug, own in figures.items()
     }
-    return environment.from_string(text).render(
+    return render_page(
+        "page.html.jinja",
         parts=parts,
         svgs=svgs,
         errors=errors,
         metrics=METRICS,
         main_metrics=MAIN_METRICS,
-        marks=MARKS + MORE_MARKS,
+        marks=MARKS,
+        low_coverage=LOW_COVERAGE,
         no_ranks=NO_RANKS,
         cost_table=cost_table,
+        label_tables=label_tables,
+        summarise=summarise,
+        notes=list_notes,
         p=show_p,
     )

@@ -1,9 +1,7 @@
 """The page about a model: a verdict, quality by label, the answers there are, and some rows."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib.resources import files
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +56,14 @@ RATES = {
     "candidates": {"no": "exclude rate"},
     "positives": {"yes": "tick rate"},
 }
-GROUPS = {
+GROUPS = {  # of rows: why they are shown, and what is on them
     "confident": "most confident",
     "doubtful": "most doubtful",
     "random": "drawn at random",
+    "contradictions": "with contradictions",
+    "answered": "with answers",
+    "disputed": "where people disagree",
+    "mistakes": "with mistakes",
 }
 # What a good number would be, for every column of the tables of labels.
 HINTS = {
@@ -178,16 +180,18 @@ def write_model_page(
     given = {"predictions": predicted, "answers": codes, "relevant": relevant}
     check_page_inputs(names, label_names, scores, given, n_examples)
     picked = pick_rows(scores, n_examples, seed)
-    evidence = {} if maps is None else _find_evidence(maps, picked, scores)
+    pictures = {row: shrink_image(X, row) for row in picked} if are_pictures else {}
+    evidence = {} if maps is None else _draw_maps(maps, picked, scores, pictures, label_names)
     cards = []
     for row, reasons in picked.items():
         labels = _list_labels(label_names, scores[row], predicted[row], answers, relevant, row)
-        picture = shrink_image(X, row) if are_pictures else None
         cells, n_more = ([], 0) if are_pictures else _read_cells(X, row)
-        drawn = _draw_maps(picture, evidence.get(row, []), label_names)
-        cards.append(Card(row, names[row], labels, reasons, picture, drawn, cells, n_more))
+        picture, drawn = pictures.get(row), evidence.get(row, [])
+        cards.append(Card(names[row], labels, reasons, picture, drawn, cells, n_more))
+    counts = {name: sum(name in card.groups for card in cards) for name in GROUPS}
     quality = quality or {}
     page = render_page(
+        "model.html.jinja",
         title=title,
         verdict=verdict,
         steps=steps,
@@ -204,7 +208,12 @@ def write_model_page(
         columns=_count_labels(scores, predicted, answers, relevant, rates or {}),
         truth_known=relevant is not None,
         has_maps=maps is not None,
-        filters=_list_filters(cards, answers, relevant is not None),
+        filters=[(name, GROUPS[name], count) for name, count in counts.items() if count],
+        signs=SIGNS,
+        hints=HINTS,
+        groups=GROUPS,
+        metric_titles=LABEL_METRICS,
+        colours=[Markup(css) for css in css_colours()],
     )
     with replacing_folder(folder, ("index.html",)) as temporary:
         # A file name may hold bytes that are no text.
@@ -212,25 +221,16 @@ def write_model_page(
     return expanded(folder) / "index.html"
 
 
-def render_page(**values: Any) -> str:
-    """Return the page; names are data in it, never markup."""
+def render_page(template: str, **values: Any) -> str:
+    """Return a page; names are data in it, never markup."""
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(
-            lambda name: files("comes.report").joinpath(name).read_text(encoding="utf-8")
-        ),
+        loader=jinja2.PackageLoader("comes.report", ""),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {
-        "signs": SIGNS,
-        "hints": HINTS,
-        "groups": GROUPS,
-        "metric_titles": LABEL_METRICS,
-        "colours": [Markup(css) for css in css_colours()],
-    }
-    return environment.get_template("model.html.jinja").render(values)
+    return environment.get_template(template).render(values)
 
 
 def check_page_inputs(
@@ -269,13 +269,12 @@ def describe_row(answers: Answers, row: int) -> list[tuple[str, str]]:
     votes = [""] * len(words)
     if answers.annotations is not None:
         own = answers.annotations.row == row
-        counts: dict[int, Counter[State]] = {}
         labels, codes = answers.annotations.label[own], answers.annotations.code[own]
-        for label, code in zip(labels, codes, strict=True):
-            counts.setdefault(int(label), Counter())[State(code)] += 1
-        for label, count in counts.items():
-            if len(count) > 1:
-                votes[label] = ", ".join(f"{count[state]} {state.word}" for state in sorted(count))
+        for label in np.unique(labels).tolist():
+            states, n = np.unique(codes[labels == label], return_counts=True)
+            if len(states) > 1:
+                said = zip(n.tolist(), states.tolist(), strict=True)
+                votes[label] = ", ".join(f"{k} {State(state).word}" for k, state in said)
     return list(zip(words, votes, strict=True))
 
 
@@ -315,26 +314,22 @@ def count_answers(answers: Answers, rates: Mapping[str, Any]) -> dict[str, list[
         columns["candidate"] = [f"{share:.1%}" for share in answers.candidates.mean(axis=0)]
     else:
         columns["ticked"] = answers.confirmed.sum(axis=0)
-    q = answers.shape[1]
+    shape = answers.shape[1:]
     for word, title in RATES[answers.kind].items():
-        if rates.get(word) is None:
-            continue
-        values = np.asarray(rates[word], dtype=float)
-        if values.shape != (q,):
-            raise ComesError(
-                f"rates must hold a number for each of {q} labels; got shape {values.shape}. Pass "
-                "no_rate_ and yes_rate_ of a fitted model."
-            )
-        columns[title] = [f"{rate:.2f}" for rate in values]
+        if rates.get(word) is not None:
+            if np.shape(rates[word]) != shape:
+                raise ComesError(
+                    f"rates must hold a number for each of {shape[0]} labels; got shape "
+                    f"{np.shape(rates[word])}. Pass no_rate_ and yes_rate_ of a fitted model."
+                )
+            columns[title] = [f"{rate:.2f}" for rate in rates[word]]
     return {name: [str(value) for value in values] for name, values in columns.items()}
 
 
 def summarise_answers(answers: Answers) -> str:
     """Return in a sentence or two how much was asked, and what the answers are."""
     n, q = answers.shape
-    no, yes, maybe = (
-        int((answers.codes == state).sum()) for state in (State.NO, State.YES, State.MAYBE)
-    )
+    no, yes, maybe = ((answers.codes == s).sum() for s in (State.NO, State.YES, State.MAYBE))
     if answers.kind == "candidates":
         return f"Of {n * q} pairs, {no} are surely not; who was asked is not known."
     if answers.kind == "positives":
@@ -382,87 +377,61 @@ class Label:
     @property
     def verdict(self) -> str | None:
         """What the truth says of it; None where there is nothing to say."""
-        if self.relevant is None or not (self.predicted or self.relevant):
-            return None
-        if not self.predicted:
-            return "missed"
-        return "right" if self.relevant else "false positive"
+        words = {(True, True): "right", (True, False): "false positive", (False, True): "missed"}
+        return None if self.relevant is None else words.get((self.predicted, self.relevant))
 
     @property
     def is_answered(self) -> bool:
         """Whether somebody was asked about it, and answered."""
         return self.answer in ("no", "yes", "maybe")
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether something is said of it, or predicted."""
+        return bool(
+            self.predicted or self.relevant or self.is_answered or self.answer in SURELY_THERE
+        )
+
 
 @dataclass(frozen=True)
 class Card:
     """One row or picture of the page, its labels, and why it is shown."""
 
-    row: int
     name: str
     labels: list[Label]  # the highest score first
     reasons: dict[str, list[int]]  # keys of GROUPS with the labels for which it is among the first
-    picture: Picture | None = None  # none where the image cannot be read
-    maps: list[tuple[str, Picture]] = field(default_factory=list)  # of evidence, with their labels
-    cells: list[tuple[str, str]] = field(default_factory=list)
-    n_more: int = 0  # columns that are not shown
+    picture: Picture | None  # none where the image cannot be read
+    maps: list[tuple[str, Picture]]  # of evidence, with their labels
+    cells: list[tuple[str, str]]
+    n_more: int  # columns that are not shown
 
     @property
     def top(self) -> list[Label]:
-        """Labels with something to see: the first few, all predicted, missed or answered ones."""
-        return [
-            label
-            for place, label in enumerate(self.labels)
-            if place < N_BARS
-            or label.predicted
-            or label.relevant
-            or label.contradiction
-            or label.is_answered
-        ]
+        """Labels with something to see: the first few, and those that are marked."""
+        return [*self.labels[:N_BARS], *(k for k in self.labels[N_BARS:] if k.is_marked)]
 
     def answered_with(self, word: str) -> list[Label]:
         """Return the labels with this answer, agreed on."""
         return [label for label in self.labels if label.answer == word and not label.votes]
 
     @property
-    def disputed(self) -> list[Label]:
-        """Labels about which people disagree."""
-        return [label for label in self.labels if label.votes]
-
-    @property
-    def contradictions(self) -> list[Label]:
-        """Labels whose prediction is not what somebody answered."""
-        return [label for label in self.labels if label.contradiction]
-
-    @property
-    def mistakes(self) -> list[Label]:
-        """Labels that are missed or false positives."""
-        return [label for label in self.labels if label.verdict in ("missed", "false positive")]
-
-    @property
-    def groups(self) -> list[str]:
-        """Names of the filters that leave this card."""
-        own = {
-            "contradictions": self.contradictions,
+    def groups(self) -> dict[str, list[Label]]:
+        """Keys of GROUPS that this card is in, with the labels of those that are about some."""
+        mistakes = ("missed", "false positive")
+        found = {
+            "contradictions": [label for label in self.labels if label.contradiction],
             "answered": [label for label in self.labels if label.is_answered],
-            "disputed": self.disputed,
-            "mistakes": self.mistakes,
+            "disputed": [label for label in self.labels if label.votes],
+            "mistakes": [label for label in self.labels if label.verdict in mistakes],
         }
-        return [*self.reasons, *(name for name, labels in own.items() if labels)]
+        reasons: dict[str, list[Label]] = {reason: [] for reason in self.reasons}
+        return reasons | {name: labels for name, labels in found.items() if labels}
 
     @property
     def marked(self) -> list[int]:
         """Columns of the labels that a filter by label shows this card for."""
-        own = [
-            label.number
-            for label in self.labels
-            if label.predicted
-            or label.relevant
-            or label.is_answered
-            or label.answer in SURELY_THERE
-        ]
-        chosen = [*self.reasons.get("confident", ()), *self.reasons.get("doubtful", ())]
-        return list(dict.fromkeys([*own, *chosen]))
+        own = [label.number for label in self.labels if label.is_marked]
+        return list(dict.fromkeys([*own, *(k for of in self.reasons.values() for k in of)]))
 
 
 def pick_rows(scores: FloatArray, n_examples: int, seed: int) -> dict[int, dict[str, list[int]]]:
@@ -533,31 +502,26 @@ def _write_cell(value: Any) -> str:
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]} …"
 
 
-def _find_evidence(
-    maps: Maps, picked: dict[int, dict[str, list[int]]], scores: FloatArray
-) -> dict[int, list[tuple[int, npt.NDArray[np.floating]]]]:
-    """Return labels and maps by row: of what a picture is shown for, and of its highest score."""
+def _draw_maps(
+    maps: Maps,
+    picked: dict[int, dict[str, list[int]]],
+    scores: FloatArray,
+    pictures: dict[int, Picture | None],
+    label_names: Sequence[str],
+) -> dict[int, list[tuple[str, Picture]]]:
+    """Return names of labels and maps by row: why a picture is shown, and its highest score."""
     wanted = []
     for row, why in picked.items():
         labels = [*why.get("confident", ()), *why.get("doubtful", ()), int(scores[row].argmax())]
         wanted += [(row, label) for label in list(dict.fromkeys(labels))[:N_MAPS]]
-    found: dict[int, list[tuple[int, npt.NDArray[np.floating]]]] = {}
+    found: dict[int, list[tuple[str, Picture]]] = {}
     every = maps([row for row, _ in wanted], [label for _, label in wanted])
     for (row, label), evidence in zip(wanted, every, strict=True):
-        found.setdefault(row, []).append((label, evidence))
+        picture = pictures.get(row)
+        overlay = None if picture is None else draw_overlay(evidence, picture[1:])
+        if overlay is not None:
+            found.setdefault(row, []).append((label_names[label], overlay))
     return found
-
-
-def _draw_maps(
-    picture: Picture | None,
-    evidence: Sequence[tuple[int, npt.NDArray[np.floating]]],
-    label_names: Sequence[str],
-) -> list[tuple[str, Picture]]:
-    """Return the maps of a picture that have something to show, with the names of their labels."""
-    if picture is None:
-        return []
-    drawn = [(label_names[k], draw_overlay(values, picture[1:])) for k, values in evidence]
-    return [(name, overlay) for name, overlay in drawn if overlay is not None]
 
 
 def _count_labels(
@@ -582,22 +546,6 @@ def _count_labels(
         doubtful = ((scores > low) & (scores < high)).sum(axis=0)
         columns["doubtful"] = [str(count) for count in doubtful]
     return columns
-
-
-def _list_filters(
-    cards: Sequence[Card], answers: Answers | None, truth_known: bool
-) -> list[tuple[str, str, int]]:
-    """Return the name of every filter, its words, and how many cards it leaves."""
-    words = {name: text for name, text in GROUPS.items() if any(name in c.reasons for c in cards)}
-    if answers is not None:
-        words["contradictions"] = "with contradictions"
-        if answers.kind == "answers":
-            words["answered"] = "with answers"
-        if find_agreement(answers) is not None:
-            words["disputed"] = "where people disagree"
-    if truth_known:
-        words["mistakes"] = "with mistakes"
-    return [(name, text, sum(name in c.groups for c in cards)) for name, text in words.items()]
 
 
 def _draw_plots(

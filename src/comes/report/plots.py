@@ -18,10 +18,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from comes.answers import Answers
-from comes.answers.convert import as_relevant
 from comes.errors import ComesError, listed
 from comes.files import replacing_file
-from comes.label_metrics import LABEL_METRICS, LabelQuality, bound_share, list_qualities
+from comes.label_metrics import LABEL_METRICS, LabelQuality, list_qualities
 from comes.methods import METHODS, table_rank
 from comes.significance import Ranks, rank_methods
 
@@ -312,19 +311,22 @@ def plot_answers(
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['yes', 'maybe', 'not asked', 'no', 'class prior']
     """
-    table = _count_shares(answers)
+    bars, counts, n = BARS[answers.kind], answers.count(), max(len(answers), 1)
+    shares = {name: counts[name] / n for name in ("yes", "maybe", "no")}
+    shares |= {"ticked": shares["yes"]}
+    shares |= dict.fromkeys(("not asked", "still possible", "not ticked"), 1 - counts["asked"] / n)
+    table = pd.DataFrame({"label": counts["label"], "n_said": counts["asked"]})
+    table = table.assign(**{name: shares[name] for name in bars})
     if class_prior is not None:
         table = _add_priors(table, class_prior)
     chosen = table["n_said"].sort_values(ascending=False, kind="stable").index[: check_most(most)]
-    first = next(iter(BARS[answers.kind]))
-    shown = table.loc[chosen].sort_values(
-        first if class_prior is None else "class_prior", ascending=False, kind="stable"
-    )
+    by = next(iter(bars)) if class_prior is None else "class_prior"
+    shown = table.loc[chosen].sort_values(by, ascending=False, kind="stable")
     across, which = f"share of {len(answers)} rows", "those with the most answers"
     with label_rows(axes, list(shown["label"]), across, len(table), which, 0.2) as axes:
         left = np.zeros(len(shown))
         rows = np.arange(len(shown))
-        for name, look in BARS[answers.kind].items():
+        for name, look in bars.items():
             share = shown[name].to_numpy()
             axes.barh(rows, share, left=left, height=0.7, linewidth=0.7, label=name, **look)
             left += share
@@ -335,18 +337,6 @@ def plot_answers(
         axes.set_xlim(0, 1)
         put_legend_above(axes)
     return axes
-
-
-def _count_shares(answers: Answers) -> pd.DataFrame:
-    """Return the shares of rows in each state, a row per label, and how many have an answer."""
-    counts = answers.count()
-    table = pd.DataFrame({"label": counts["label"], "n_said": counts["asked"]})
-    n = max(len(answers), 1)
-    shares = {name: counts[name] / n for name in ("yes", "maybe", "no")}
-    silent = 1 - counts["asked"] / n
-    names = {"not asked": silent, "still possible": silent, "not ticked": silent}
-    found = shares | names | {"ticked": shares["yes"]}
-    return table.assign(**{name: found[name] for name in BARS[answers.kind]})
 
 
 def _add_priors(table: pd.DataFrame, class_prior: Any) -> pd.DataFrame:
@@ -363,29 +353,18 @@ def _add_priors(table: pd.DataFrame, class_prior: Any) -> pd.DataFrame:
 
 
 LINES = ("-", ":", "-.", (0, (5, 1)))  # apart in grey, and from the dashes of the diagonal
-COLUMNS = ("predicted", "relevant", "low", "high")
 
 
-def plot_calibration(
-    found: Any,
-    relevant: npt.ArrayLike | None = None,
-    *,
-    n_bins: int = 10,
-    axes: Axes | None = None,
-) -> Axes:
+def plot_calibration(found: Any, *, axes: Axes | None = None) -> Axes:
     """Draw how often pairs are relevant over how often they should be, with intervals.
 
     Probabilities are right where the dashed line runs through the intervals.
 
     Parameters
     ----------
-    found : DataFrame, array (n_samples, n_labels), or mapping of str to these
-        What `comes.selection.check_reliability` makes of probabilities and answers, or
-        probabilities themselves, which need ``relevant``. Several are drawn by name.
-    relevant : bool array of shape (n_samples, n_labels), optional
-        The truth that probabilities are compared with; intervals of 95 % are Wilson's.
-    n_bins : int
-        Ranges of equal width that probabilities are put into.
+    found : DataFrame, or mapping of str to DataFrame
+        What `comes.selection.check_reliability` makes of probabilities and answers, or of the
+        truth as answers. Several are drawn by name.
     axes : Axes, optional
         By default those of a new figure.
 
@@ -395,22 +374,29 @@ def plot_calibration(
 
     Examples
     --------
+    >>> from comes.selection import check_reliability
     >>> rng = np.random.default_rng(0)
     >>> eta = rng.random((500, 3))
-    >>> axes = plot_calibration(eta, rng.random((500, 3)) < eta)
+    >>> relevant = rng.random((500, 3)) < eta
+    >>> truth = Answers(no=~relevant, yes=relevant)
+    >>> axes = plot_calibration(check_reliability(eta, truth, 1.0, 1.0))
     >>> axes.get_xlabel(), axes.get_ylabel()
     ('predicted probability', 'share of relevant pairs')
     """
     named = dict(found) if isinstance(found, Mapping) else {"": found}
-    tables = {name: _read_bins(one, relevant, n_bins) for name, one in named.items()}
-    if not tables:
-        raise ComesError("there is nothing to draw: found is empty. Give at least one reliability.")
+    needed = {"predicted", "relevant", "low", "high"}
+    is_right = (isinstance(one, pd.DataFrame) and needed <= set(one) for one in named.values())
+    if not named or not all(is_right):
+        raise ComesError(
+            f"found must be a table with {listed(sorted(needed))}, or tables by name; got a "
+            f"{type(found).__name__} without. Pass what comes.selection.check_reliability returns."
+        )
     with drawing(axes, 3.4, width=3.6) as axes:
         axes.plot([0, 1], [0, 1], color=find_ink(axes), linewidth=0.8, linestyle="dashed")
-        for k, (name, bins) in enumerate(tables.items()):
+        for k, (name, bins) in enumerate(named.items()):
             colour, marker = FEW[k % len(FEW)]
-            known = bins.dropna(subset=["low", "high"])
-            axes.vlines(known["predicted"], known["low"], known["high"], color=colour, lw=1.5)
+            bins = bins.dropna(subset="relevant")
+            axes.vlines(bins["predicted"], bins["low"], bins["high"], color=colour, lw=1.5)
             look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4}
             look["linestyle"] = LINES[k % len(LINES)]
             axes.plot(bins["predicted"], bins["relevant"], label=escape_name(name), **look)
@@ -420,38 +406,6 @@ def plot_calibration(
         if isinstance(found, Mapping):
             axes.legend(loc="upper left")
     return axes
-
-
-def _read_bins(found: Any, relevant: npt.ArrayLike | None, n_bins: int) -> pd.DataFrame:
-    """Return a row for every range of probabilities in which something is known."""
-    if isinstance(found, pd.DataFrame) and set(COLUMNS) <= set(found.columns):
-        return found.dropna(subset="relevant")
-    if relevant is None:
-        raise ComesError(
-            "probabilities are compared with relevant=, the truth, which was not given. Give it, "
-            "or pass what comes.selection.check_reliability makes of answers."
-        )
-    return _count_bins(np.asarray(found, dtype=np.float64), as_relevant(relevant), n_bins)
-
-
-def _count_bins(
-    probabilities: npt.NDArray[np.float64], relevant: npt.NDArray[np.bool_], n_bins: int
-) -> pd.DataFrame:
-    """Return mean probabilities and shares of relevant pairs, by range of probabilities."""
-    inside = (probabilities >= 0) & (probabilities <= 1)
-    if probabilities.shape != relevant.shape or not inside.all():
-        raise ComesError(
-            "probabilities must lie in [0, 1] and have the shape of the relevant labels, "
-            f"{relevant.shape}; got {probabilities.shape}. Pass what predict_proba returns."
-        )
-    place = np.minimum((probabilities * n_bins).astype(int), n_bins - 1).ravel()
-    n_pairs = np.bincount(place, minlength=n_bins)
-    full = n_pairs > 0
-    total = np.bincount(place, weights=probabilities.ravel(), minlength=n_bins)[full]
-    hits = np.bincount(place, weights=relevant.ravel(), minlength=n_bins)[full]
-    share = bound_share(hits, n_pairs[full])
-    numbers = (total / n_pairs[full], *share)
-    return pd.DataFrame(dict(zip(COLUMNS, numbers, strict=True)))
 
 
 HOLLOW: dict[str, Any] = {"marker": "D", "ms": 5, "mfc": "none", "mew": 1.2, "ls": "", "zorder": 4}
@@ -468,8 +422,7 @@ def plot_priors(
 ) -> Axes:
     """Draw estimated class priors with their bounds, beside the true ones where they are known.
 
-    Labels are rows, the most frequent first. Of more than ``most`` labels those with the widest
-    bounds are drawn; where the truth is known, all of them without their names, over the truth.
+    Labels are rows, the most frequent first.
 
     Parameters
     ----------
@@ -482,7 +435,7 @@ def plot_priors(
     label_names : sequence of n_labels str, optional
         By default those of the table or classifier, or the numbers of the labels.
     most : int
-        How many labels get a row.
+        How many labels get a row; of more, those with the widest bounds.
     axes : Axes, optional
         By default those of a new figure, as high as the labels need.
 
@@ -506,10 +459,8 @@ def plot_priors(
                 f"{truth.shape}. Pass what comes.priors.count_class_prior returns."
             )
         table["true_prior"] = truth
-    if len(table) > check_most(most) and "true_prior" in table:
-        return _draw_over_truth(table, axes)
     width = (table["upper"] - table["lower"]).fillna(np.inf)
-    shown = table.loc[width.sort_values(ascending=False, kind="stable").index[:most]]
+    shown = table.loc[width.sort_values(ascending=False, kind="stable").index[: check_most(most)]]
     shown = shown.sort_values("class_prior", ascending=False, kind="stable")
     across, which = "class prior, with bounds", "those with the widest bounds"
     with label_rows(axes, list(shown["label"]), across, len(table), which) as axes:
@@ -517,7 +468,7 @@ def plot_priors(
         rows = np.arange(len(shown))
         axes.hlines(rows, shown["lower"], shown["upper"], color=BLUE, lw=1.5)
         axes.plot(shown["class_prior"], rows, "o", color=BLUE, ms=4.5, label="estimated", zorder=3)
-        if "true_prior" in shown:
+        if shown["true_prior"].notna().any():
             axes.plot(shown["true_prior"], rows, **HOLLOW, color=ORANGE, label="true")
             put_legend_above(axes)
         axes.set_xlim(-0.02, 1.02)
@@ -525,51 +476,36 @@ def plot_priors(
 
 
 def read_priors_of(estimate: Any, label_names: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return label, class_prior, lower and upper, and true_prior of a table that has it."""
+    """Return label, class_prior, lower, upper and true_prior, NaN where nothing is known."""
+    columns = ["label", "class_prior", "lower", "upper", "true_prior"]
     if isinstance(estimate, pd.DataFrame):
-        columns = ["label", "class_prior", "lower", "upper"]
-        columns += ["true_prior"] if "true_prior" in estimate else []
         table = estimate.reindex(columns=columns).reset_index(drop=True)
     else:
-        table = pd.DataFrame(_read_bounds(estimate))
-        own = getattr(estimate, "label_names_", None)
-        table.insert(0, "label", [str(k) for k in range(len(table))] if own is None else own)
-    if label_names is not None and len(label_names) != len(table):
+        end = "_" if hasattr(estimate, "class_prior_") else ""  # of a classifier
+        given = getattr(estimate, f"class_prior{end}", estimate)
+        if given is None:
+            raise ComesError(
+                "the classifier has no class prior (class_prior_ is None): its method needs none. "
+                "Pass what comes.priors.estimate_class_prior returns."
+            )
+        prior = np.asarray(given, dtype=np.float64)
+        error = getattr(estimate, f"class_prior_error{end}", None)
+        margin = TWO_SIDED * np.asarray(np.nan if error is None else error, dtype=np.float64)
+        table = pd.DataFrame(
+            {
+                "label": getattr(estimate, "label_names_", [str(k) for k in range(len(prior))]),
+                "class_prior": prior,
+                "lower": getattr(estimate, "lower", np.clip(prior - margin, 0, 1)),
+                "upper": getattr(estimate, "upper", np.clip(prior + margin, 0, 1)),
+            }
+        ).reindex(columns=columns)
+    if label_names is None:
+        return table
+    if len(label_names) != len(table):
         raise ComesError(
             f"label_names must name each of {len(table)} labels; got {len(label_names)} names."
         )
-    return table if label_names is None else table.assign(label=list(label_names))
-
-
-def _read_bounds(estimate: Any) -> dict[str, npt.NDArray[np.float64]]:
-    """Return class priors and their bounds, NaN where nothing is known of them."""
-    ending = "_" if hasattr(estimate, "class_prior_") else ""
-    given = getattr(estimate, f"class_prior{ending}", estimate)
-    if given is None:
-        raise ComesError(
-            "the classifier has no class prior (class_prior_ is None): its method needs none. Pass "
-            "what comes.priors.estimate_class_prior returns."
-        )
-    prior = np.asarray(given, dtype=np.float64)
-    if hasattr(estimate, "lower") and hasattr(estimate, "upper"):
-        return {"class_prior": prior, "lower": estimate.lower, "upper": estimate.upper}
-    error = getattr(estimate, f"class_prior_error{ending}", None)
-    margin = TWO_SIDED * np.asarray(np.nan if error is None else error, dtype=np.float64)
-    lower, upper = np.clip(prior - margin, 0, 1), np.clip(prior + margin, 0, 1)
-    return {"class_prior": prior, "lower": lower, "upper": upper}
-
-
-def _draw_over_truth(table: pd.DataFrame, axes: Axes | None) -> Axes:
-    """Draw the estimates of many labels over the truth, without names."""
-    with drawing(axes, 4.5, width=4.5) as axes:
-        axes.plot([0, 1], [0, 1], color=find_ink(axes), lw=0.8, ls="dashed")
-        ends = table["lower"], table["upper"]
-        axes.vlines(table["true_prior"], *ends, color=BLUE, lw=0.8, alpha=0.4)
-        axes.plot(table["true_prior"], table["class_prior"], "o", color=BLUE, ms=3.5)
-        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-        axes.set_xlabel("true class prior")
-        axes.set_ylabel("estimated class prior, with bounds")
-    return axes
+    return table.assign(label=list(label_names))
 
 
 APART = 0.3  # between the dots of several sources in one row
@@ -791,28 +727,22 @@ def plot_risks(
     with drawing(axes, 2.8, width=4.8) as axes:
         for name, history in histories.items():
             own = (look(name) if is_named else ONE) | {"ms": 4, "lw": 1.2}
-            shown = escape_name(name) if is_named else ""
-            for values, label, style in (
-                (history.risk, shown or "training", {}),
-                (
-                    history.validation,
-                    f"{shown}, held-out rows" if shown else "held-out rows",
-                    {"ls": "--", "mfc": "none"},
-                ),
+            own = own | {"markevery": max(1, len(history.risk) // 6)}
+            names = [escape_name(name)] if is_named else []
+            for values, words, style in (
+                (history.risk, names or ["training"], {}),
+                (history.validation, [*names, "held-out rows"], {"ls": "--", "mfc": "none"}),
             ):
-                if not len(values):
-                    continue
                 curve = np.asarray(values, dtype=np.float64)
-                curve = curve / ((abs(curve[0]) or 1.0) if relative else 1.0)
-                epochs = np.arange(1, len(curve) + 1)
-                every = max(1, len(curve) // 6)
-                axes.plot(epochs, curve, label=label, markevery=every, **own | style)
-                if style and history.best_epoch is not None:
-                    known = axes.get_legend_handles_labels()[1]
-                    ring = own | {"marker": "o", "ms": 9, "mfc": "none", "ls": ""}
-                    kept = None if "kept" in known else "kept"
-                    best = history.best_epoch
-                    axes.plot([best], [curve[best - 1]], label=kept, **ring)
+                if relative and len(curve):
+                    curve = curve / (abs(curve[0]) or 1.0)
+                if len(curve):
+                    epochs = np.arange(1, len(curve) + 1)
+                    axes.plot(epochs, curve, label=", ".join(words), **own | style)
+            if len(curve) and (best := history.best_epoch) is not None:  # of held-out rows
+                kept = None if "kept" in axes.get_legend_handles_labels()[1] else "kept"
+                ring = own | {"marker": "o", "ms": 9, "mfc": "none", "ls": ""}
+                axes.plot([best], [curve[best - 1]], label=kept, **ring)
         axes.set_xlabel("epoch")
         axes.set_ylabel("risk / risk of epoch 1" if relative else "risk")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
