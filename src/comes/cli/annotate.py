@@ -280,9 +280,12 @@ def people(
         if name is not None:
             annotate.set_left_out(project, name, is_left_out)
     found = annotate.summarise(project).people
-    rows = [vars(person) for person in found]
-    if not as_json:
-        rows = [
+    if as_json or not found:
+        nothing = f"Nobody has answered in {project.name} yet."
+        _print_list([vars(person) for person in found], as_json, nothing)
+        return
+    print_rows(
+        [
             {
                 "name": person.name,
                 "answers": person.n_answers,
@@ -296,11 +299,10 @@ def people(
             }
             for person in found
         ]
-    _print_list(rows, as_json, f"Nobody has answered in {project.name} yet.")
-    if not as_json:
-        for person in found:
-            for warning in person.warnings:
-                print(f"{person.name}: {warning}.")
+    )
+    for person in found:
+        for warning in person.warnings:
+            print(f"{person.name}: {warning}.")
 
 
 @command()
@@ -535,30 +537,23 @@ def report(
     if as_json:
         print_json(described)
         return
-
-    def show(row: dict[str, Any], value: str, low: str, high: str) -> str:
-        is_known = row[value] == row[value]
-        return f"{row[value]:.2f} ({row[low]:.2f} to {row[high]:.2f})" if is_known else "–"
-
-    rows = [{name: row[name] for name in COLUMNS} for row in described["classes"]]
-    for shown, row in zip(rows, described["classes"], strict=True):
+    is_estimated = any(shares["asked"] for shares in described["shares"])
+    rows = []
+    for row, shares in zip(described["classes"], described["shares"], strict=True):
+        shown = {name: row[name] for name in COLUMNS}
         if "class_prior" in row:
-            shown["class prior"] = show(row, "class_prior", "prior_lower", "prior_upper")
-    print_rows(rows, digits=".2f")
+            shown["class prior"] = _show_interval(row, "class_prior", "prior")
+        if is_estimated:
+            shown["yes of all"] = _show_interval(shares, "yes", "yes")
+            shown["no of all"] = _show_interval(shares, "no", "no")
+        rows.append(shown)
+    print_rows(rows, width=130, digits=".2f")
     print(
         f"{summary.n_done} of {summary.n_cards} cards are done; asking about every class of every "
         f"item would take {summary.n_saved} more questions."
     )
-    if any(row["asked"] for row in described["shares"]):
-        print("Estimated share of all items with each answer, with 95 % intervals:")
-        words = ("yes", "no")
-        print_rows(
-            [
-                {"class": row["class"]}
-                | {w: show(row, w, f"{w}_lower", f"{w}_upper") for w in words}
-                for row in described["shares"]
-            ]
-        )
+    if is_estimated:
+        print("Yes and no of all: estimated shares of all items, with 95 % intervals.")
     if summary.to_ask:
         lacking = (
             f"{row.name} ({row.n_excluded}; about {row.more_cards} more answers are needed)"
@@ -567,3 +562,10 @@ def report(
             for row in summary.to_ask
         )
         print_prose(f"Too few exclusions for stable training: {', '.join(lacking)}.")
+
+
+def _show_interval(row: dict[str, Any], value: str, bound: str) -> str:
+    """Return such as "0.30 (0.21 to 0.42)", or a dash for what is not known."""
+    if row[value] != row[value]:
+        return "–"
+    return f"{row[value]:.2f} ({row[f'{bound}_lower']:.2f} to {row[f'{bound}_upper']:.2f})"

@@ -70,7 +70,6 @@ def draw_round(
     *,
     model: Classifier | str | Path = AUTO,
     features: str | Path | None = None,
-    floor: float = 0.2,
     settings: dict[str, Any] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -90,7 +89,7 @@ def draw_round(
     else:
         classifier, dataset = as_model(model), read_project(project.folder, reading)
     eta, rates = score_pairs(project, classifier, dataset)
-    drawn = draw_questions(eta, count, is_open=is_open, rates=rates, floor=floor, seed=seed)
+    drawn = draw_questions(eta, count, is_open=is_open, rates=rates, seed=seed)
     number = add_active_cards(project, drawn, eta, rates, seed=seed, learned_at=learned_at)
     bits = expected_bits(eta, rates)[drawn.row, drawn.label]
     return {

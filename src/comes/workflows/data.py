@@ -94,8 +94,7 @@ def as_dataset(data: Dataset | str | Path, reading: ReadOptions | None) -> Datas
 
 def with_text_column(data: Dataset | str | Path, reading: ReadOptions | None) -> ReadOptions | None:
     """Return the reading, which for a project of texts says that they are texts."""
-    is_read = reading is not None and bool(reading.given)
-    if is_read or isinstance(data, Dataset) or not is_project(data):
+    if isinstance(data, Dataset) or not is_project(data) or (reading and reading.given):
         return reading
     from comes.annotate import open_project
 
@@ -143,14 +142,12 @@ def _name_kinds(dataset: Dataset, reading: ReadOptions | None) -> dict[str, str]
     for kind, patterns in asked.items():
         for pattern in patterns:
             found = [pattern] if pattern in names else fnmatch.filter(names, pattern)
-            twice = [name for name in found if kinds.get(name, kind) != kind]
-            if twice:
-                first = kinds[twice[0]]
-                raise ComesError(
-                    f"column {twice[0]!r} is named as a {first} and as a {kind}. Leave one out "
-                    f"(--{first}, --{kind})."
-                )
-            kinds |= dict.fromkeys(found or [pattern], kind)  # one that is not there is refused
+            for name in found or [pattern]:  # one that is not there is refused by the encoder
+                if (first := kinds.setdefault(name, kind)) != kind:
+                    raise ComesError(
+                        f"column {name!r} is named as a {first} and as a {kind}. Leave one out "
+                        f"(--{first}, --{kind})."
+                    )
     return kinds
 
 
