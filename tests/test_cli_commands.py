@@ -285,6 +285,7 @@ def test_a_simulation_that_makes_no_sense_is_refused(run: Run) -> None:
         (("b", "--set", "yes_rate=0"), "case b has no yes_rate; got 0.0. Leave it out"),
         (("answers", "--set", "no_rate=2"), "no_rate must be one number in [0, 1]"),
         (("answers", "--set", "no_rate=often"), "--set no_rate should be a number"),
+        (("answers", "--set", "output=2"), "--set takes a rate or strength"),
         (("answers", "--set", "no_rate"), "--set no_rate should be a number"),
         (("answers", "--set", "mistake_rate=0,1"), "mistake_rate must be one number"),
         (("answers", "--set", "asked_rate=0"), "nothing was asked"),
@@ -293,7 +294,7 @@ def test_a_simulation_that_makes_no_sense_is_refused(run: Run) -> None:
         assert message in result.stderr, options
     run(*SIMULATE, "z", code=2)
     told = run("datasets", "convert", "scenes.npz", "-o", "m.csv", "--rate", "0.5", code=1).stderr
-    assert "--rate and --set are of simulated labels. Name the process: --simulate b" in told
+    assert "--rate and --set are for simulated labels. Add --simulate b" in told
 
 
 def test_fit_on_answers_with_features_of_another_file(run: Run, folder: Path) -> None:

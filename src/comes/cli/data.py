@@ -118,7 +118,13 @@ simulate_option = options_under("Simulated labels")
 network_option = options_under("Features of pictures")
 
 
-def simulation_options(
+@command()
+@takes_options(reading=reading_options)
+def convert(
+    data: Data,
+    output: Annotated[Path, Option("--output", "-o", help=WRITTEN)],
+    reading: "ReadOptions",
+    form: Form = "wide",
     simulate: Annotated[
         Literal["a", "b", "independent", "one", "size", "instance", "answers"] | None,
         simulate_option(
@@ -141,28 +147,6 @@ def simulation_options(
             "asked_rate, no_rate, yes_rate, mistake_rate, doubt_strength, asked_strength.",
         ),
     ] = None,
-    seed: Seed = 0,
-) -> dict[str, Any]:
-    """Return the process that draws labels, if there is one, with its options."""
-    rates = {} if rate is None else {"rate": parse_numbers(rate, "--rate")}
-    for text in settings or ():
-        name, _, value = (part.strip() for part in text.partition("="))
-        rates[name] = parse_numbers(value, f"--set {name}")
-    if simulate is None and rates:
-        raise ComesError(
-            "--rate and --set are of simulated labels. Name the process: --simulate b."
-        )
-    return {"simulate": simulate, "seed": seed, **rates}
-
-
-@command()
-@takes_options(simulation=simulation_options, reading=reading_options)
-def convert(
-    data: Data,
-    output: Annotated[Path, Option("--output", "-o", help=WRITTEN)],
-    simulation: dict[str, Any],
-    reading: "ReadOptions",
-    form: Form = "wide",
     backbone: Annotated[
         Text,
         network_option(
@@ -185,6 +169,7 @@ def convert(
             hidden=True,
         ),
     ] = "auto",
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Write a data set in another format, named by the ending; pictures become features.
@@ -200,12 +185,22 @@ def convert(
     """
     from comes.workflows.data import are_pictures, convert_dataset, convert_pictures
 
-    if backbone is None and (simulation["simulate"] or not are_pictures(data, reading)):
-        made = convert_dataset(data, output, reading=reading, form=form, **simulation)
+    rates = {} if rate is None else {"rate": parse_numbers(rate, "--rate")}
+    for text in settings or ():
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name.endswith(("rate", "strength")):
+            raise ComesError(f"--set takes a rate or strength, as asked_rate=0.2; got {text!r}.")
+        rates[name] = parse_numbers(value, f"--set {name}")
+    if simulate is None and rates:
+        raise ComesError(
+            "--rate and --set are for simulated labels. Add --simulate b, for example."
+        )
+    if backbone is None and (simulate or not are_pictures(data, reading)):
+        made = convert_dataset(
+            data, output, reading=reading, form=form, simulate=simulate, seed=seed, **rates
+        )
         done = {"data": str(made), "file": str(output)}
-        if simulation["simulate"]:
-            done |= {"simulated": simulation["simulate"], "seed": simulation["seed"]}
-        print_summary(done, as_json)
+        print_summary(done | ({"simulated": simulate, "seed": seed} if simulate else {}), as_json)
         return
     try:
         done = convert_pictures(
