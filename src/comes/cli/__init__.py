@@ -16,6 +16,7 @@ from comes.cli.experiments import bench, report
 from comes.cli.model import evaluate, export, fit, predict, priors
 from comes.cli.options import CommandPage, GroupPage
 from comes.cli.printing import greet, print_warning
+from comes.errors import ComesError
 from comes.files import run_interruptible
 
 app = typer.Typer(
@@ -52,7 +53,7 @@ app.add_typer(annotate, name="annotate", rich_help_panel="Labels from people")
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; errors of comes become one line and exit code 1."""
     warnings.showwarning = print_warning
     progress.in_command = True
     for stream in (sys.stdout, sys.stderr):
@@ -65,5 +66,8 @@ def run_app() -> Any:
     """Run the command, and return its exit code."""
     try:
         app(prog_name="comes")
+    except ComesError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
     except SystemExit as end:
         return end.code

@@ -3,7 +3,6 @@
 import functools
 import inspect
 import re
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from glob import escape, glob
@@ -62,7 +61,7 @@ def options_under(heading: str) -> Any:
 
 
 class HelpPage:
-    """What commands and groups share: pages of help, and errors in one line."""
+    """What the pages of commands and groups share."""
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write what a command does, then its examples, each on a line."""
@@ -99,23 +98,6 @@ class HelpPage:
                 with formatter.section(heading):
                     formatter.write_dl(records)
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; an error of comes becomes one line and exit code 1.
-
-        Workflows serve several commands and notebooks: their messages name all options that may
-        help, in brackets. Those that this command does not have are left out.
-        """
-        try:
-            return super().invoke(ctx)  # type: ignore[misc]
-        except ComesError as error:
-            known = {name for parameter in ctx.command.params for name in parameter.opts}
-
-            def keep(found: re.Match[str]) -> str:
-                return found[0] if set(OPTION.findall(found[1])) <= known else ""
-
-            print(f"Error: {BRACKETS.sub(keep, str(error))}", file=sys.stderr)
-            raise typer.Exit(1) from None
-
 
 class CommandPage(HelpPage, TyperCommand):
     """A command; ``--help-all`` shows its hidden options, too."""
@@ -127,6 +109,21 @@ class CommandPage(HelpPage, TyperCommand):
                 parameter.hidden = False  # type: ignore[attr-defined]
             args = ["--help"]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; its errors lose brackets with options that it does not have.
+
+        Workflows serve several commands and notebooks: their messages name all that may help.
+        """
+        known = {name for parameter in self.params for name in parameter.opts}
+
+        def keep(found: re.Match[str]) -> str:
+            return found[0] if set(OPTION.findall(found[1])) <= known else ""
+
+        try:
+            return super().invoke(ctx)
+        except ComesError as error:
+            raise ComesError(BRACKETS.sub(keep, str(error))) from error
 
 
 class GroupPage(HelpPage, TyperGroup):
