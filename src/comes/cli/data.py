@@ -99,7 +99,8 @@ def show(context: typer.Context, data: Data, reading: "ReadOptions", as_json: Js
     names, columns = summary["data"]["feature_names"], summary["columns"]
     features = [row for row in columns if row["column"] in names]
     if any(row["taken_for"] != "number" or row["missing"] for row in features):
-        _print_first([row | {"features": row["features"] or ""} for row in columns], 60, "columns")
+        shown = [{k: v for k, v in row.items() if k != "features"} for row in columns]
+        _print_first(shown, 60, "columns")
     elif columns:
         print(f"Features, all numbers: {listed(names)}.")
     _print_first(summary["labels"], 20, "labels")
@@ -224,12 +225,7 @@ def split(
     data: Data,
     reading: "ReadOptions",
     output: Annotated[
-        Text,
-        Option(
-            "--output",
-            "-o",
-            help="A folder, or NAME of NAME-train and NAME-test. Default: beside DATA.",
-        ),
+        Text, Option("--output", "-o", help="A folder, or NAME of NAME-train and NAME-test.")
     ] = None,
     test_share: Annotated[float, Option(help="Share of the rows to test with.")] = 0.2,
     groups: Annotated[
@@ -260,7 +256,13 @@ def split(
         print(f"{side}: {part['rows']} rows{together}: {part['file']}")
     if found["copies"]:
         print(f"{found['copies']} rows repeat the features of another, and are in the same file.")
-    _print_first(found["labels"], 3, "labels")
+    names = [name.removesuffix(" in test") for name in found["labels"][0] if " in test" in name]
+    rows = [
+        {"train + test": row["label"]}
+        | {name: f"{row[f'{name} in train']} + {row[f'{name} in test']}" for name in names}
+        for row in found["labels"]
+    ]
+    _print_first(rows, 4, "labels")
     for sentence in found["absent"]:
         print_warning(sentence)
     if groups is not None and groups != reading.item:

@@ -165,31 +165,17 @@ def list_columns(dataset: Dataset, reading: ReadOptions | None = None) -> list[d
     else:
         columns = list((encoder or ColumnEncoder()).fit(X).columns_)
     item = None if dataset.items is None else find_item_column(X)
-    rows = [
-        {
-            "column": column.name,
-            "taken_for": column.kind,
-            "why": column.why,
-            "missing": column.n_missing,
-            "becomes": "left out; it names the items" if column.name == item else column.becomes,
-            "features": column.n_features or 0,
-        }
-        for column in columns
-    ]
+    rows = []
+    for c in columns:
+        becomes = "left out; it names the items" if c.name == item else c.becomes
+        rows.append((c.name, c.kind, c.why, c.n_missing, becomes, c.n_features or 0))
     asked = {"label": reading.labels, "truth": reading.relevant, "ignored": True}
     for name, (role, n_missing) in dataset.roles.items():
         is_asked = asked.get(role) is not None or name == reading.item
-        rows.append(
-            {
-                "column": name,
-                "taken_for": role,
-                "why": "asked for" if is_asked else "its name says so",
-                "missing": n_missing,
-                "becomes": ROLES[role],
-                "features": 0,
-            }
-        )
-    return rows
+        why = "asked for" if is_asked else "its name says so"
+        rows.append((name, role, why, n_missing, ROLES[role], 0))
+    titles = ("column", "taken_for", "why", "missing", "becomes", "features")
+    return [dict(zip(titles, row, strict=True)) for row in rows]
 
 
 def name_item_column(dataset: Dataset, reading: ReadOptions | None) -> str | None:
