@@ -10,7 +10,7 @@ from comes.cli import app
 from comes.cli.options import reading_options
 from comes.methods import METHODS
 
-READING = set(inspect.signature(reading_options).parameters) - {"help_all"}
+READING = set(inspect.signature(reading_options).parameters)
 WIDTH = 84  # of the page of help
 
 
@@ -29,9 +29,9 @@ def options_table(name: str) -> list[list[str]]:
 def option_rows(command: Any) -> list[list[str]]:
     """Return the options of one command; how it reads data is told once for all commands."""
     context = command.make_context(command.name, [], resilient_parsing=True)
-    options = [p for p in command.params if p.param_type_name == "option" and p.name != "help_all"]
+    options = [p for p in command.params if p.param_type_name == "option"]
     reads_data = {option.name for option in options} >= READING
-    options = [p for p in options if not p.hidden and p.name != "help_all"]
+    options = [p for p in options if not p.hidden]
     rows = [
         [f"`{_names_text(option, context)}`", _meaning_text(option)]
         for option in options

@@ -11,10 +11,11 @@ import typer
 from comes.cli import app
 from comes.cli.model import training_options
 from comes.cli.options import METHOD_NAMES, parse_numbers, parse_pairs, reading_options, split_names
-from comes.cli.printing import drop_foreign_options, find_options, print_json, print_rounded
+from comes.cli.printing import print_json, print_rows
 from comes.datasets import ReadOptions
 from comes.errors import ComesError
 from comes.methods import DEFAULT, METHODS
+from command_line import command_runner
 
 
 def test_every_reading_option_is_in_the_reading() -> None:
@@ -135,7 +136,7 @@ def test_a_word_of_answers_means_one_thing() -> None:
 
 
 def test_a_missing_number_is_a_dash_among_the_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    print_rounded([{"data": "a", "mean_rank": math.nan}, {"data": "b", "mean_rank": 1 / 3}])
+    print_rows([{"data": "a", "mean_rank": math.nan}, {"data": "b", "mean_rank": 1 / 3}])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.strip(" ─")]
     assert [line.split() for line in lines] == [
         ["data", "mean", "rank"],
@@ -152,25 +153,25 @@ def test_json_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_brackets_in_a_table_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    print_rounded([{"label [x]": "comes[chem]", "other": "[bold]"}])
+    print_rows([{"label [x]": "comes[chem]", "other": "[bold]"}])
     told = capsys.readouterr().out
     assert "label [x]" in told and "comes[chem]" in told and "[bold]" in told
 
 
 COMMAND = typer.main.get_command(app)
-MESSAGE = "column 'a' must be numeric (got text). Ignore it (--ignore on the command line)."
 
 
-def test_options_are_those_of_the_command() -> None:
-    assert "--ignore" in find_options(COMMAND, ["fit", "a.csv"])
-    assert "--ignore" in find_options(COMMAND, ["datasets", "--json", "a.csv"])
-    assert "--form" in find_options(COMMAND, ["datasets", "convert", "a.csv", "-o", "b.csv"])
-    assert "--ignore" not in find_options(COMMAND, ["export", "model", "a.onnx"])
-    assert find_options(COMMAND, []) == find_options(COMMAND, ["nothing"]) == set()
+def test_brackets_with_options_of_other_commands_are_dropped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = "column 'a' must be numeric (got text). Ignore it (--ignore on the command line)."
 
+    def fail(*_: Any, **__: Any) -> None:
+        raise ComesError(message)
 
-def test_brackets_with_options_of_others_are_dropped() -> None:
-    assert drop_foreign_options(MESSAGE, COMMAND, ["fit", "a.csv"]) == MESSAGE
-    assert drop_foreign_options(MESSAGE, COMMAND, ["export", "m", "a.onnx"]) == (
-        "column 'a' must be numeric (got text). Ignore it."
-    )
+    monkeypatch.setattr("comes.workflows.predict.export_model", fail)
+    monkeypatch.setattr("comes.workflows.data.as_dataset", fail)
+    run = command_runner(monkeypatch, capsys)
+    assert run("datasets", "--json", "a.csv", code=1).stderr == f"Error: {message}\n"
+    told = run("export", "m", "-o", "a.onnx", code=1).stderr
+    assert told == "Error: column 'a' must be numeric (got text). Ignore it.\n"

@@ -64,7 +64,7 @@ def test_a_folder_that_is_not_there_is_a_problem(
     monkeypatch.setenv("COMES_CACHE", str(tmp_path / "file" / "cache"))
     told = run("doctor", code=1).stdout
     assert told.startswith(f"Problem: COMES_DATA names {tmp_path / 'gone'}, which is not a folder.")
-    assert "  Correct the variable, or unset it.\n" in told
+    assert "  Correct or unset it.\n" in told
     assert "cannot be written, so nothing can be downloaded.\n  Let COMES_CACHE name" in told
     assert "Data sets at hand" not in told
 

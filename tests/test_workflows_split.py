@@ -251,7 +251,7 @@ def test_the_command_says_what_went_where(run: Run, tmp_path: Path) -> None:
     shown = run(*command)
     assert "train: 40 rows, 8 groups: " in shown.stdout
     assert "is_sky 16 + 4" in " ".join(shown.stdout.split())
-    assert "1 label is relevant to no row to t" in shown.stderr and "'is_rare'" in shown.stderr
+    assert "Relevant in no row of the t" in shown.stderr and "'is_rare'" in shown.stderr
     assert "--ignore" in shown.stdout
     assert "exists already" in run(*command, code=1).stderr
     found = json.loads(run(*command, "--json", "-o", "a").stdout)

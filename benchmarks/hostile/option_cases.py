@@ -93,12 +93,12 @@ refused_commands(
         "a case that does not exist": (DRAW + "z", r"--simulate"),
         "a rate above one to generate": (DRAW + "b --rate 2", r"rate"),
         "rates for fewer labels to generate": (DRAW + "b --rate .1,.2", r"rate.*4|4.*rate"),
-        "strength for a case without it": (DRAW + "b --strength 3", r"strength"),
+        "strength for a case without it": (DRAW + "b --set strength=3", r"strength"),
         "rates of answers for candidates to generate": (
-            DRAW + "b --asked-rate .5",
+            DRAW + "b --set asked_rate=.5",
             r"asked.rate|answers",
         ),
-        "an asked rate of nothing": (DRAW + "answers --asked-rate 0", r"asked.rate"),
+        "an asked rate of nothing": (DRAW + "answers --set asked_rate=0", r"asked.rate"),
         "candidates of what has no truth": (
             "datasets convert names.csv --labels maybe -o g.csv --simulate b",
             r"true|relevant",

@@ -14,8 +14,18 @@ from sklearn.base import clone
 from comes.errors import ComesError
 from comes.methods import DEFAULT, METHODS, find_method
 
+BOTH_1_0_0: Mapping[str, Any] = {  # a spec of rows, and one of pictures
+    "cosine": True,
+    "reduction": "auto",
+    "normaliser": "dataset",
+    "flood_level": 0.0,
+    "threshold": "auto",
+    "early_stopping": False,
+    "validation_share": 0.2,
+}
 # `CandidateClassifier.as_published` of 1.0.0: a spec of rows that names no training.
 PUBLISHED_1_0_0: Mapping[str, Any] = {
+    **BOTH_1_0_0,
     "optimizer": "sgd",
     "learning_rate": 5e-3,
     "epochs": 200,
@@ -27,14 +37,7 @@ PUBLISHED_1_0_0: Mapping[str, Any] = {
     "hidden": 500,
     "momentum": 0.9,
     "weight_decay": 1e-4,
-    "cosine": True,
-    "reduction": "auto",
-    "normaliser": "dataset",
-    "flood_level": 0.0,
     "scale": "dense",
-    "threshold": "auto",
-    "early_stopping": False,
-    "validation_share": 0.2,
 }
 # A spec of rows with training = "default". Its epochs are those of `comes.estimator.prepare`.
 DEFAULT_1_0_0: Mapping[str, Any] = {
@@ -56,6 +59,7 @@ MEASURED_1_0_0: Mapping[str, Any] = {  # and of these methods
 MEASURED_METHODS = ("likelihood", "bce")
 # A spec of pictures.
 IMAGES_1_0_0: Mapping[str, Any] = {
+    **BOTH_1_0_0,
     "backbone": "resnet50",
     "weights": "imagenet",
     "features": "auto",
@@ -64,15 +68,8 @@ IMAGES_1_0_0: Mapping[str, Any] = {
     "learning_rate": 1e-4,
     "backbone_learning_rate": 1e-5,
     "weight_decay": 0.0,
-    "cosine": True,
     "augment": "flip",
     "freezes_statistics": True,
-    "reduction": "auto",
-    "normaliser": "dataset",
-    "flood_level": 0.0,
-    "threshold": "auto",
-    "early_stopping": False,
-    "validation_share": 0.2,
     "precision": "auto",
 }
 # Methods that had one variant only, with its name: it changes nothing.

@@ -74,16 +74,9 @@ def rows_of(page: Path) -> dict[str, list[str]]:
 
 
 def test_generated_answers_lead_to_rates_and_a_page(home: Path, tmp_path: Path) -> None:
-    asked = [
-        "--simulate",
-        "answers",
-        "--asked-rate",
-        0.6,
-        "--no-rate",
-        NO_RATE,
-        "--yes-rate",
-        YES_RATE,
-    ]
+    rates = {"asked_rate": 0.6, "no_rate": NO_RATE, "yes_rate": YES_RATE}
+    asked = ["--simulate", "answers"]
+    asked += [part for name, rate in rates.items() for part in ("--set", f"{name}={rate}")]
     read = ["--relevant", "is_*", "--images", home / "photos"]
     run("datasets", "convert", home / "photos.csv", *read, *asked, "-o", tmp_path / "answers.csv")
     fitted = fit(home, tmp_path / "answers.csv", tmp_path / "model")
@@ -187,7 +180,7 @@ def test_what_to_ask_next_becomes_cards_in_one_command(home: Path, tmp_path: Pat
 
 
 def test_a_page_and_a_file_come_of_a_model(home: Path, tmp_path: Path) -> None:
-    asked = ["--simulate", "answers", "--asked-rate", 0.6]
+    asked = ["--simulate", "answers", "--set", "asked_rate=0.6"]
     read = ["--relevant", "is_*", "--images", home / "photos"]
     run("datasets", "convert", home / "photos.csv", *read, *asked, "-o", tmp_path / "answers.csv")
     fit(home, tmp_path / "answers.csv", tmp_path / "model")

@@ -15,13 +15,10 @@ from comes.cli.data import app as datasets
 from comes.cli.data import demo, doctor, split
 from comes.cli.experiments import bench, report
 from comes.cli.model import evaluate, export, fit, predict, priors
-from comes.cli.options import GroupPage, use_help_pages
-from comes.cli.printing import drop_foreign_options, greet, print_warning
+from comes.cli.options import CommandPage, GroupPage
+from comes.cli.printing import greet, print_warning
 from comes.errors import ComesError
 from comes.files import run_interruptible
-
-DATA, MODELS, EXPERIMENTS = "Data", "Models", "Experiments"
-PEOPLE, START = "Labels from people", "To begin with"
 
 app = typer.Typer(
     cls=GroupPage,
@@ -44,19 +41,16 @@ def start(
         greet()
 
 
-app.command(rich_help_panel=START)(demo)
-app.command(rich_help_panel=START)(doctor)
-app.add_typer(datasets, name="datasets", rich_help_panel=DATA)
-app.command(rich_help_panel=DATA)(split)
-app.command(rich_help_panel=MODELS)(priors)
-app.command(rich_help_panel=MODELS)(fit)
-app.command(rich_help_panel=MODELS)(predict)
-app.command(rich_help_panel=MODELS)(evaluate)
-app.command(rich_help_panel=MODELS)(export)
-app.command(rich_help_panel=EXPERIMENTS)(bench)
-app.command(rich_help_panel=EXPERIMENTS)(report)
-app.add_typer(annotate, name="annotate", rich_help_panel=PEOPLE)
-use_help_pages(app, datasets, annotate)
+for panel, commands in {
+    "To begin with": (demo, doctor),
+    "Data": (split,),
+    "Models": (priors, fit, predict, evaluate, export),
+    "Experiments": (bench, report),
+}.items():
+    for command in commands:
+        app.command(cls=CommandPage, rich_help_panel=panel)(command)
+app.add_typer(datasets, name="datasets", rich_help_panel="Data")
+app.add_typer(annotate, name="annotate", rich_help_panel="Labels from people")
 
 
 def main() -> None:
@@ -74,9 +68,7 @@ def run_app() -> Any:
     try:
         app(prog_name="comes")
     except ComesError as error:
-        message = drop_foreign_options(str(error), typer.main.get_command(app), sys.argv[1:])
-        print(f"Error: {message}", file=sys.stderr)
+        print(f"Error: {error}", file=sys.stderr)
         return 1
     except SystemExit as end:
         return end.code
-    return 0

@@ -1,36 +1,37 @@
-"""``comes datasets``: list the data sets that have a name, describe one, convert a file."""
+"""Commands about data and the installation: datasets, split, demo, doctor."""
 
 import os
-import textwrap
-from collections.abc import Iterable
+from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Option
 
 from comes.cli.options import (
     WRITTEN,
+    CommandPage,
     Data,
     Form,
     GroupPage,
     Json,
+    Names,
     Seed,
+    Text,
     complete_backbone,
     complete_device,
-    drop_missing,
     options_under,
     parse_numbers,
     reading_options,
     takes_options,
 )
-from comes.cli.printing import print_json, print_metrics, print_rows, print_summary, print_warning
+from comes.cli.printing import print_json, print_prose, print_rows, print_summary, print_warning
 from comes.errors import ComesError
 
 if TYPE_CHECKING:
     from comes.datasets import ReadOptions
-LABELS_SHOWN = 20
-COLUMNS_SHOWN = 60
 
 
 class NameOrCommand(GroupPage):
@@ -45,6 +46,7 @@ class NameOrCommand(GroupPage):
 
 
 app = typer.Typer(cls=NameOrCommand, rich_markup_mode=None)
+command = partial(app.command, cls=CommandPage)
 
 
 @app.callback(invoke_without_command=True)
@@ -76,7 +78,7 @@ def datasets(context: typer.Context, as_json: Json = False) -> None:
     print_rows(rows)
 
 
-@app.command()
+@command()
 @takes_options(reading=reading_options)
 def show(context: typer.Context, data: Data, reading: "ReadOptions", as_json: Json = False) -> None:
     """Describe a data set: features, what is known of each label, and what deserves a look.
@@ -94,31 +96,36 @@ def show(context: typer.Context, data: Data, reading: "ReadOptions", as_json: Js
         print_json(summary)
         return
     print(dataset)
-    columns = summary["columns"]
-    features = [row for row in columns if row["column"] in summary["data"]["feature_names"]]
+    names, columns = summary["data"]["feature_names"], summary["columns"]
+    features = [row for row in columns if row["column"] in names]
     if any(row["taken_for"] != "number" or row["missing"] for row in features):
-        shown = columns[:COLUMNS_SHOWN]
-        print_rows([{k: v for k, v in row.items() if k != "features"} for row in shown])
-        if len(columns) > COLUMNS_SHOWN:
-            print(f"{len(columns) - COLUMNS_SHOWN} more columns; --json lists all.")
+        shown = [{k: v for k, v in row.items() if k != "features"} for row in columns]
+        _print_first(shown, 60, "columns")
     elif columns:
-        print(f"Features, all numbers: {listed(summary['data']['feature_names'])}.")
-    by_label = summary["labels"]
-    print_rows(by_label[:LABELS_SHOWN])
-    if len(by_label) > LABELS_SHOWN:
-        print(f"{len(by_label) - LABELS_SHOWN} more labels; --json lists all.")
+        print(f"Features, all numbers: {listed(names)}.")
+    _print_first(summary["labels"], 20, "labels")
     for finding in findings:
         print(f"- {finding.text}")
-    answers = dataset.answers
-    if answers is not None and answers.kind == "candidates" and dataset.relevant is not None:
-        print("Every relevant label is a candidate.")
+
+
+def _print_first(rows: Sequence[dict[str, Any]], n: int, what: str) -> None:
+    """Print the first rows, and how many more there are."""
+    print_rows(rows[:n])
+    if len(rows) > n:
+        print(f"{len(rows) - n} more {what}; --json lists all.")
 
 
 simulate_option = options_under("Simulated labels")
 network_option = options_under("Features of pictures")
 
 
-def simulation_options(
+@command()
+@takes_options(reading=reading_options)
+def convert(
+    data: Data,
+    output: Annotated[Path, Option("--output", "-o", help=WRITTEN)],
+    reading: "ReadOptions",
+    form: Form = "wide",
     simulate: Annotated[
         Literal["a", "b", "independent", "one", "size", "instance", "answers"] | None,
         simulate_option(
@@ -127,76 +134,22 @@ def simulation_options(
         ),
     ] = None,
     rate: Annotated[
-        str | None,
+        Text,
         simulate_option(
             help="Share of irrelevant labels that are excluded (case a: that become candidates): "
             "one number, or one per label. Default: 0.1 (case a: 0.9)."
         ),
     ] = None,
-    asked_rate: Annotated[
-        str | None, simulate_option(help="Answers: how often a pair is asked about. Default: 0.1.")
-    ] = None,
-    no_rate: Annotated[
-        str | None,
-        simulate_option(help="Answers: how often an irrelevant pair is called no. Default: 0.8."),
-    ] = None,
-    yes_rate: Annotated[
-        str | None,
+    settings: Annotated[
+        Names,
         simulate_option(
-            help="Answers: how often a relevant pair is called yes; 0: it cannot be. Default: 0.8."
+            "--set",
+            help="Any other parameter, NAME=VALUE: strength of case instance; of answers "
+            "asked_rate, no_rate, yes_rate, mistake_rate, doubt_strength, asked_strength.",
         ),
     ] = None,
-    mistake_rate: Annotated[
-        float | None,
-        simulate_option(help="Answers: how often a sure answer is wrong. Default: 0.", hidden=True),
-    ] = None,
-    strength: Annotated[
-        float | None,
-        simulate_option(
-            help="How much the features decide, for case instance. Default: 2.", hidden=True
-        ),
-    ] = None,
-    doubt_strength: Annotated[
-        float | None,
-        simulate_option(
-            help="Answers: how much the features decide what gets maybe. Default: 0.", hidden=True
-        ),
-    ] = None,
-    asked_strength: Annotated[
-        float | None,
-        simulate_option(
-            help="Answers: how much the features decide what is asked. Default: 0.", hidden=True
-        ),
-    ] = None,
-    seed: Seed = 0,
-) -> dict[str, Any]:
-    """Return the process that draws labels, if there is one, with its options."""
-    rates = drop_missing(
-        rate=parse_numbers(rate, "--rate"),
-        asked_rate=parse_numbers(asked_rate, "--asked-rate"),
-        no_rate=parse_numbers(no_rate, "--no-rate"),
-        yes_rate=parse_numbers(yes_rate, "--yes-rate"),
-        mistake_rate=mistake_rate,
-        strength=strength,
-        doubt_strength=doubt_strength,
-        asked_strength=asked_strength,
-    )
-    if simulate is None and rates:
-        option = next(iter(rates)).replace("_", "-")
-        raise ComesError(f"--{option} is of simulated labels. Name the process: --simulate b.")
-    return {"simulate": simulate, "seed": seed, **rates}
-
-
-@app.command()
-@takes_options(simulation=simulation_options, reading=reading_options)
-def convert(
-    data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help=WRITTEN)],
-    simulation: dict[str, Any],
-    reading: "ReadOptions",
-    form: Form = "wide",
     backbone: Annotated[
-        str | None,
+        Text,
         network_option(
             help="resnet50 (default), timm:NAME or torchvision:NAME.",
             autocompletion=complete_backbone,
@@ -217,6 +170,7 @@ def convert(
             hidden=True,
         ),
     ] = "auto",
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Write a data set in another format, named by the ending; pictures become features.
@@ -232,12 +186,22 @@ def convert(
     """
     from comes.workflows.data import are_pictures, convert_dataset, convert_pictures
 
-    if backbone is None and (simulation["simulate"] or not are_pictures(data, reading)):
-        made = convert_dataset(data, output, reading=reading, form=form, **simulation)
+    rates = {} if rate is None else {"rate": parse_numbers(rate, "--rate")}
+    for text in settings or ():
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name.endswith(("rate", "strength")):
+            raise ComesError(f"--set takes a rate or strength, as asked_rate=0.2; got {text!r}.")
+        rates[name] = parse_numbers(value, f"--set {name}")
+    if simulate is None and rates:
+        raise ComesError(
+            "--rate and --set are for simulated labels. Add --simulate b, for example."
+        )
+    if backbone is None and (simulate or not are_pictures(data, reading)):
+        made = convert_dataset(
+            data, output, reading=reading, form=form, simulate=simulate, seed=seed, **rates
+        )
         done = {"data": str(made), "file": str(output)}
-        if simulation["simulate"]:
-            done |= {"simulated": simulation["simulate"], "seed": simulation["seed"]}
-        print_summary(done, as_json)
+        print_summary(done | ({"simulated": simulate, "seed": seed} if simulate else {}), as_json)
         return
     try:
         done = convert_pictures(
@@ -261,17 +225,11 @@ def split(
     data: Data,
     reading: "ReadOptions",
     output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="A folder, or NAME of NAME-train and NAME-test. Default: beside DATA.",
-        ),
+        Text, Option("--output", "-o", help="A folder, or NAME of NAME-train and NAME-test.")
     ] = None,
-    test_share: Annotated[float, typer.Option(help="Share of the rows to test with.")] = 0.2,
+    test_share: Annotated[float, Option(help="Share of the rows to test with.")] = 0.2,
     groups: Annotated[
-        str | None,
-        typer.Option(help="A column: rows with the same word there are kept together."),
+        Text, Option(help="A column: rows with the same word there are kept together.")
     ] = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -298,19 +256,13 @@ def split(
         print(f"{side}: {part['rows']} rows{together}: {part['file']}")
     if found["copies"]:
         print(f"{found['copies']} rows repeat the features of another, and are in the same file.")
-    ending = " in train"
-    counted = [name.removesuffix(ending) for name in found["labels"][0] if name.endswith(ending)]
-    n_labels = len(found["labels"])
-    shown = found["labels"][: 6 if n_labels <= 6 else 5]
-    print_rows(
-        [
-            {"train + test": row["label"]}
-            | {name: f"{row[f'{name} in train']} + {row[f'{name} in test']}" for name in counted}
-            for row in shown
-        ]
-    )
-    if n_labels > len(shown):
-        print(f"{n_labels - len(shown)} more labels; --json lists all.")
+    names = [name.removesuffix(" in test") for name in found["labels"][0] if " in test" in name]
+    rows = [
+        {"train + test": row["label"]}
+        | {name: f"{row[f'{name} in train']} + {row[f'{name} in test']}" for name in names}
+        for row in found["labels"]
+    ]
+    _print_first(rows, 4, "labels")
     for sentence in found["absent"]:
         print_warning(sentence)
     if groups is not None and groups != reading.item:
@@ -327,51 +279,37 @@ def doctor(as_json: Json = False) -> None:
     from comes.workflows.doctor import check_installation
 
     found = check_installation()
+    problems = found["problems"]
     if as_json:
         print_json(found)
-    else:
-        _print_installation(found)
-    if found["problems"]:
-        raise typer.Exit(1)
-
-
-def _print_installation(found: dict[str, Any]) -> None:
-    """Print problems first, then everything that may help to understand them."""
-    for problem in found["problems"]:
+        raise typer.Exit(bool(problems))
+    for problem in problems:
         print(f"Problem: {problem['what']}\n  {problem['cure']}")
-    if not found["problems"]:
+    if not problems:
         print("Nothing is broken.")
-    devices = dict(found["devices"])
-    devices["gpus"] = "; ".join(devices.get("gpus", ())) or "none that torch sees"
-    if devices.pop("mps", False):
-        devices["mps"] = "there; give it as --device mps"
-    _print_list("Versions", (f"{k} {v or 'missing'}" for k, v in found["versions"].items()))
-    _print_list("Devices", (f"{name} {value}" for name, value in devices.items()))
-    for folder in found["folders"]:
-        state = "there" if folder["exists"] else "not there"
-        state += "" if folder["is_writable"] else ", cannot be written"
-        free = f"{folder['free_gigabytes']:.0f} GB free"
-        print(f"Folder {folder['name']}: {folder['path']}, {state}, {free}")
+    gpus = "; ".join(found["devices"].get("gpus", ())) or "none that torch sees"
+    devices = found["devices"] | {"gpus": gpus}
+    folders = {
+        one["name"]: f"{one['path']} ({one['free_gigabytes']:.0f} GB free)"
+        for one in found["folders"]
+    }
+    lists = {"Versions": found["versions"], "Devices": devices, "Folders": folders}
+    for title, facts in lists.items():
+        print_prose(
+            f"{title}: "
+            + ", ".join(f"{k} {'missing' if v is None else v}" for k, v in facts.items())
+        )
     if found["datasets"] is not None:
-        _print_list("Data sets at hand", found["datasets"] or ("none",))
-    installed = [extra["name"] for extra in found["extras"] if extra["installed"]]
-    if installed:
-        _print_list("Extras", installed)
+        print_prose(f"Data sets at hand: {', '.join(found['datasets']) or 'none'}")
     for extra in found["extras"]:
         if not extra["installed"]:
             print(f"Not installed: {extra['gives']}: {extra['command']}")
-
-
-def _print_list(title: str, parts: Iterable[str]) -> None:
-    """Print parts after a title, over as many lines as they need."""
-    text = f"{title}: {', '.join(parts)}"
-    print(textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False))
+    raise typer.Exit(bool(problems))
 
 
 def demo(
     table: Annotated[
-        Path | None,
-        typer.Option(help="Train nothing; write the table of tickets, to try commands on."),
+        Path | None, Option(help="Train nothing; write the table of tickets, to try commands on.")
     ] = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -382,6 +320,7 @@ def demo(
 
     Example: comes demo --table tickets.csv
     """
+    from comes.metrics import METRICS
     from comes.workflows.demo import run_demo, write_tickets
 
     if table is not None:
@@ -396,4 +335,10 @@ def demo(
         "about one in\nfour: yes, no or maybe. Candidates are what nobody said no to. Metrics on a "
         "third, held out."
     )
-    print_metrics([(row["title"], row["metrics"]) for row in rows])
+    titles = {k: f"{m.title} {'↑' if m.higher_is_better else '↓'}" for k, m in METRICS.items()}
+    print_rows(
+        [
+            {"": row["title"]} | {title: row["metrics"][k] for k, title in titles.items()}
+            for row in rows
+        ]
+    )

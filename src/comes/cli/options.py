@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from glob import escape, glob
@@ -15,7 +16,6 @@ from comes.errors import ComesError
 
 if TYPE_CHECKING:
     from comes.datasets import ReadOptions
-Completer = Callable[[str], list[str]]
 # The keys of comes.methods.METHODS, which takes long to import.
 METHOD_NAMES = (
     *("comes-hl", "comes-rl", "bce", "ccmn", "gdf", "ctl", "mlcl"),
@@ -23,13 +23,9 @@ METHOD_NAMES = (
 )
 
 
-def offer(*values: str) -> Completer:
+def offer(*values: str) -> Callable[[str], list[str]]:
     """Return what completes to one of these values."""
-
-    def complete(incomplete: str) -> list[str]:
-        return [value for value in values if value.startswith(incomplete)]
-
-    return complete
+    return lambda incomplete: [value for value in values if value.startswith(incomplete)]
 
 
 complete_method = offer(*METHOD_NAMES, "auto")
@@ -44,18 +40,18 @@ def complete_data(incomplete: str) -> list[str]:
         return []
     from comes.datasets import KNOWN
 
-    names = [
-        f"{known.name}:{split}" if split else known.name
+    found = [
+        name
         for known in KNOWN.values()
-        for split in known.rows
+        for name in (f"{known.name}:{split}" if split else known.name for split in known.rows)
+        if name.startswith(incomplete)
     ]
-    found = [name for name in names if name.startswith(incomplete)]
-    if not found:
-        return []
     files = (path + "/" * Path(path).is_dir() for path in glob(f"{escape(incomplete)}*"))
-    return [*found, *sorted(files)]
+    return [*found, *sorted(files)] if found else []
 
 
+OPTION = re.compile(r"--[a-z][a-z-]*")
+BRACKETS = re.compile(r" ?\(([^()]*--[a-z][^()]*)\)")
 EXAMPLE = "Example: "
 
 
@@ -89,9 +85,10 @@ class HelpPage:
             if record is not None:
                 names = record[0].replace("list[str]", "str").replace(" range>", ">")
                 heading = getattr(parameter, "rich_help_panel", None) or "Options"
-                is_option = parameter.param_type_name == "option"
-                heading = heading if is_option else "Arguments"
+                heading = heading if parameter.param_type_name == "option" else "Arguments"
                 sections.setdefault(heading, []).append((names, record[1]))
+        if any(getattr(parameter, "hidden", False) for parameter in ctx.command.params):
+            sections["Options"].append(("--help-all", "Show every option, also rare ones."))
         for name, command in getattr(self, "commands", {}).items():
             heading = getattr(command, "rich_help_panel", None) or "Commands"
             first = inspect.cleandoc(command.help or "").split("\n\n")[0]  # whole
@@ -103,46 +100,41 @@ class HelpPage:
 
 
 class CommandPage(HelpPage, TyperCommand):
-    """The help of a command."""
+    """A command; ``--help-all`` shows its hidden options, too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the arguments apart."""
+        if "--help-all" in args:
+            for parameter in self.params:
+                parameter.hidden = False  # type: ignore[attr-defined]
+            args = ["--help"]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; its errors lose brackets with options that it does not have.
+
+        Workflows serve several commands and notebooks: their messages name all that may help.
+        """
+        known = {name for parameter in self.params for name in parameter.opts}
+
+        def keep(found: re.Match[str]) -> str:
+            return found[0] if set(OPTION.findall(found[1])) <= known else ""
+
+        try:
+            return super().invoke(ctx)
+        except ComesError as error:
+            raise ComesError(BRACKETS.sub(keep, str(error))) from error
 
 
 class GroupPage(HelpPage, TyperGroup):
-    """The help of a group of commands."""
-
-
-def show_all_options(context: typer.Context, is_wanted: bool) -> None:
-    """Print the help with all options, and end."""
-    if is_wanted and not context.resilient_parsing:
-        rare: list[Any] = [p for p in context.command.params if getattr(p, "hidden", False)]
-        for parameter in rare:
-            parameter.hidden = False
-        print(context.get_help())
-        for parameter in rare:
-            parameter.hidden = True
-        raise typer.Exit
-
-
-SHOW_ALL = typer.Option(
-    "--help-all",
-    is_eager=True,
-    callback=show_all_options,
-    help="Show every option, also rare ones.",
-)
-
-
-def use_help_pages(*apps: typer.Typer) -> None:
-    """Let the commands of apps have such pages."""
-    for app in apps:
-        for command in app.registered_commands:
-            command.cls = CommandPage
+    """A group of commands."""
 
 
 def takes_options(**groups: Callable[..., Any]) -> Callable[..., Callable[..., None]]:
     """Add the parameters of functions to the options of a command.
 
     ``@takes_options(reading=reading_options)`` adds every parameter of `reading_options` to the
-    command line; the command gets what the function returns as ``reading``. ``--help-all`` shows
-    those that are hidden, too.
+    command line; the command gets what the function returns as ``reading``.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -150,7 +142,7 @@ def takes_options(**groups: Callable[..., Any]) -> Callable[..., Callable[..., N
         shared = {name: inspect.signature(make).parameters for name, make in groups.items()}
 
         @functools.wraps(command)
-        def with_options(help_all: bool = False, **values: Any) -> None:
+        def with_options(**values: Any) -> None:
             made = {
                 name: make(**{option: values.pop(option) for option in shared[name]})
                 for name, make in groups.items()
@@ -160,8 +152,6 @@ def takes_options(**groups: Callable[..., Any]) -> Callable[..., Callable[..., N
         parameters = [p for p in own.values() if p.name not in groups]
         parameters += [p for options in shared.values() for p in options.values()]
         by_keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
-        kind, of = inspect.Parameter.KEYWORD_ONLY, Annotated[bool, SHOW_ALL]
-        by_keyword.append(inspect.Parameter("help_all", kind, default=False, annotation=of))
         with_options.__signature__ = inspect.Signature(by_keyword)  # type: ignore[attr-defined]
         with_options.__annotations__ = {p.name: p.annotation for p in by_keyword}
         return with_options
@@ -204,45 +194,45 @@ def drop_missing(**options: Any) -> dict[str, Any]:
 Texts = str | Sequence[str] | None  # an option that may be repeated
 
 
-def split_names(text: Texts) -> list[str] | None:
+def split_names(texts: Texts) -> list[str] | None:
     """Return the names in "sky, sea", or in several such texts; None if it was not given."""
-    if text is None or text == [] or text == ():
+    if not texts and texts != "":
         return None
-    joined = text if isinstance(text, str) else ",".join(text)
+    joined = texts if isinstance(texts, str) else ",".join(texts or ())
     return [name for part in joined.split(",") if (name := part.strip())]
 
 
-def parse_numbers(text: Texts, option: str) -> float | list[float] | None:
+def parse_numbers(texts: Texts, option: str) -> float | list[float] | None:
     """Return one number, one per label, or None if the option was not given."""
-    parts = split_names(text)
+    parts = split_names(texts)
     if parts is None:
         return None
     try:
-        numbers = [float(part) for part in parts]
+        first, *others = map(float, parts)
     except ValueError:
-        numbers = []
-    if not numbers:
-        raise ComesError(f"{option} should be a number, or one per label; got {text!r}.")
-    return numbers[0] if len(numbers) == 1 else numbers
+        message = f"{option} should be a number, or one per label; got {texts!r}."
+        raise ComesError(message) from None
+    return [first, *others] if others else first
 
 
-def parse_pairs(text: Texts, option: str) -> dict[str, str] | None:
+def parse_pairs(texts: Texts, option: str) -> dict[str, str] | None:
     """Return {"1": "yes", "0": "no"} for "1=yes,0=no"; None if the option was not given."""
-    names = split_names(text)
+    names = split_names(texts)
     if names is None:
         return None
-    shown = text if isinstance(text, str) else ",".join(text or ())
-    pairs = [part.partition("=") for part in names]
-    if not all(equals for _, equals, _ in pairs):
-        raise ComesError(f"{option} should be pairs such as 1=yes,0=no; got {shown!r}.")
-    words = [word.strip() for word, _, _ in pairs]
-    for word in words:
-        if words.count(word) > 1:
-            raise ComesError(f"{option} should say once what {word!r} means; got {shown!r}.")
-    return {word: state.strip() for word, (_, _, state) in zip(words, pairs, strict=True)}
+    found: dict[str, str] = {}
+    shown = repr(",".join(names))
+    for word, equals, state in (name.partition("=") for name in names):
+        if not equals:
+            raise ComesError(f"{option} should be pairs such as 1=yes,0=no; got {shown}.")
+        if found.setdefault(word.strip(), state.strip()) != state.strip():
+            raise ComesError(f"{option} should say once what {word.strip()!r} means; got {shown}.")
+    return found
 
 
 option = options_under("Reading data")
+rare = partial(option, hidden=True)
+Text = str | None
 Names = list[str] | None
 
 
@@ -254,23 +244,21 @@ def reading_options(
     ignore: Annotated[Names, option(help="Columns that are neither label nor feature.")] = None,
     text: Annotated[Names, option(help="Columns that are texts.")] = None,
     category: Annotated[Names, option(help="Columns that are categories, such as codes.")] = None,
-    number: Annotated[Names, option(help="Columns that are numbers.", hidden=True)] = None,
-    date: Annotated[Names, option(help="Columns that are dates.", hidden=True)] = None,
-    item: Annotated[str | None, option(help="The column that names the items.")] = None,
+    number: Annotated[Names, rare(help="Columns that are numbers.")] = None,
+    date: Annotated[Names, rare(help="Columns that are dates.")] = None,
+    item: Annotated[Text, option(help="The column that names the items.")] = None,
     long: Annotated[
-        Names,
-        option(help="Columns of a table of answers. Default: item,label,answer.", hidden=True),
+        Names, rare(help="Columns of a table of answers. Default: item,label,answer.")
     ] = None,
     answers: Annotated[
         Names, option(help="Meaning of the words of answers: 1=yes,0=no,'-1=not asked'.")
     ] = None,
     features: Annotated[
-        str | None, option(help="A file of features with the same items, for a file of labels.")
+        Text, option(help="A file of features with the same items, for a file of labels.")
     ] = None,
-    images: Annotated[str | None, option(help="The folder or .zip of the images.")] = None,
+    images: Annotated[Text, option(help="The folder or .zip of the images.")] = None,
     skip_broken: Annotated[
-        bool,
-        option("--skip-broken", help="Leave out images that cannot be read.", hidden=True),
+        bool, rare("--skip-broken", help="Leave out images that cannot be read.")
     ] = False,
     candidates: Annotated[
         bool, option("--candidates", help="The labels are candidates, not true labels.")
@@ -282,19 +270,16 @@ def reading_options(
         bool, option("--positives", help="The labels were ticked; others may be relevant.")
     ] = False,
     separator: Annotated[
-        str | None,
-        option(help="Between label names in a cell: ';', ',', '|', space, tab, list.", hidden=True),
+        Text, rare(help="Between label names in a cell: ';', ',', '|', space, tab, list.")
     ] = None,
     label_names: Annotated[
-        Names, option(help="All labels, if a column of names may miss some.", hidden=True)
+        Names, rare(help="All labels, if a column of names may miss some.")
     ] = None,
     difficult: Annotated[
-        str | None,
-        option(help="VOC's difficult objects: irrelevant (default) or relevant.", hidden=True),
+        Text, rare(help="VOC's difficult objects: irrelevant (default) or relevant.")
     ] = None,
     unannotated: Annotated[
-        str | None,
-        option(help="COCO's images without annotation: drop (default) or keep.", hidden=True),
+        Text, rare(help="COCO's images without annotation: drop (default) or keep.")
     ] = None,
 ) -> "ReadOptions":
     """Return what the columns mean; the parameters are the options."""
@@ -304,9 +289,7 @@ def reading_options(
     chosen = [kind for kind, is_chosen in kinds.items() if is_chosen]
     if len(chosen) > 1:
         raise ComesError(f"labels are {' or '.join(chosen)}; got both options. Leave one out.")
-    checked: dict[str, Any] = {"difficult": difficult, "unannotated": unannotated}
-    if chosen:
-        checked["labels_are"] = chosen[0]
+    words: dict[str, Any] = {"difficult": difficult, "unannotated": unannotated}
     return ReadOptions(
         labels=split_names(labels),
         relevant=split_names(relevant),
@@ -318,10 +301,11 @@ def reading_options(
         item=item,
         long=split_names(long),
         words=parse_pairs(answers, "--answers"),
+        labels_are=chosen[0] if chosen else None,  # type: ignore[arg-type]
+        label_names=split_names(label_names),
+        separator=separator,
         features=features,
         images=images,
         skip_broken=skip_broken,
-        label_names=split_names(label_names),
-        separator=separator,
-        **checked,
+        **words,
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from comes.annotate import (
     Project,
@@ -69,7 +70,6 @@ def draw_round(
     *,
     model: Classifier | str | Path = AUTO,
     features: str | Path | None = None,
-    floor: float = 0.2,
     settings: dict[str, Any] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def draw_round(
     else:
         classifier, dataset = as_model(model), read_project(project.folder, reading)
     eta, rates = score_pairs(project, classifier, dataset)
-    drawn = draw_questions(eta, count, is_open=is_open, rates=rates, floor=floor, seed=seed)
+    drawn = draw_questions(eta, count, is_open=is_open, rates=rates, seed=seed)
     number = add_active_cards(project, drawn, eta, rates, seed=seed, learned_at=learned_at)
     bits = expected_bits(eta, rates)[drawn.row, drawn.label]
     return {
@@ -105,28 +105,23 @@ def score_pairs(
     project: Project, classifier: Classifier, dataset: Dataset
 ) -> tuple[npt.NDArray[np.float64], AnswerRates | None]:
     """Return how relevant each class is to each item, (n_items, n_classes), and people's rates."""
-    scores = score_dataset(classifier, dataset)
-    found = np.asarray(classifier.squash_scores(scores), dtype=np.float64)
-    names, known = project.class_names, list(classifier.label_names_)
-    row_of = {name: row for row, name in enumerate(dataset.items or [])}
-    rows = [row_of.get(name, -1) for name in project.item_names]
-    columns = [known.index(name) if name in known else -1 for name in names]
-    if max(columns, default=-1) < 0 or max(rows, default=-1) < 0:
+    names, known, items = project.class_names, list(classifier.label_names_), dataset.items or []
+    if set(names).isdisjoint(known) or set(project.item_names).isdisjoint(items):
         raise ComesError(
             "the model knows none of the project's classes, or none of its items. Train it on this "
             "project: comes fit PROJECT -o model/."
         )
-    eta = found[np.ix_(rows, columns)]
-    eta[np.array(rows) < 0] = UNKNOWN
-    eta[:, np.array(columns) < 0] = UNKNOWN
+    found = classifier.squash_scores(score_dataset(classifier, dataset))
+    table = pd.DataFrame(np.asarray(found, dtype=np.float64), index=items, columns=known)
+    eta = table.reindex(index=project.item_names, columns=names, fill_value=UNKNOWN).to_numpy()
     rates = rates_of_people(classifier, None)
     if rates is None:
         return eta, None
-    a, b = (
-        np.where(np.array(columns) < 0, 1.0, own[columns])
+    no, yes = (
+        np.asarray(pd.Series(own, index=known).reindex(names, fill_value=1.0), dtype=np.float64)
         for own in (rates.no_rate, rates.yes_rate)
     )
-    return eta, AnswerRates(a, b, rates.mistake_rate)
+    return eta, AnswerRates(no, yes, rates.mistake_rate)
 
 
 def learn_in_rounds(

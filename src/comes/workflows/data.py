@@ -48,8 +48,8 @@ PLURALS = {
     "date": "dates",
     "text": "texts",
 }
-ANSWER_RATES = ("asked_rate", "no_rate", "yes_rate", "mistake_rate")
-ANSWER_STRENGTHS = ("doubt_strength", "asked_strength")
+STRENGTHS = ("doubt_strength", "asked_strength")
+SETTINGS_OF_ANSWERS = ("asked_rate", "no_rate", "yes_rate", "mistake_rate", *STRENGTHS)
 
 
 def is_project(data: str | Path) -> bool:
@@ -94,8 +94,7 @@ def as_dataset(data: Dataset | str | Path, reading: ReadOptions | None) -> Datas
 
 def with_text_column(data: Dataset | str | Path, reading: ReadOptions | None) -> ReadOptions | None:
     """Return the reading, which for a project of texts says that they are texts."""
-    is_read = reading is not None and bool(reading.given)
-    if is_read or isinstance(data, Dataset) or not is_project(data):
+    if isinstance(data, Dataset) or not is_project(data) or (reading and reading.given):
         return reading
     from comes.annotate import open_project
 
@@ -143,14 +142,12 @@ def _name_kinds(dataset: Dataset, reading: ReadOptions | None) -> dict[str, str]
     for kind, patterns in asked.items():
         for pattern in patterns:
             found = [pattern] if pattern in names else fnmatch.filter(names, pattern)
-            twice = [name for name in found if kinds.get(name, kind) != kind]
-            if twice:
-                first = kinds[twice[0]]
-                raise ComesError(
-                    f"column {twice[0]!r} is named as a {first} and as a {kind}. Leave one out "
-                    f"(--{first}, --{kind})."
-                )
-            kinds |= dict.fromkeys(found or [pattern], kind)  # one that is not there is refused
+            for name in found or [pattern]:  # one that is not there is refused by the encoder
+                if (first := kinds.setdefault(name, kind)) != kind:
+                    raise ComesError(
+                        f"column {name!r} is named as a {first} and as a {kind}. Leave one out "
+                        f"(--{first}, --{kind})."
+                    )
     return kinds
 
 
@@ -159,6 +156,7 @@ def list_columns(dataset: Dataset, reading: ReadOptions | None = None) -> list[d
 
     Features come first. Columns of complete numbers are features as they are.
     """
+    reading = reading or ReadOptions()
     encoder, X = make_encoder(dataset, reading), dataset.X
     if not isinstance(X, pd.DataFrame):
         return []
@@ -167,29 +165,17 @@ def list_columns(dataset: Dataset, reading: ReadOptions | None = None) -> list[d
     else:
         columns = list((encoder or ColumnEncoder()).fit(X).columns_)
     item = None if dataset.items is None else find_item_column(X)
-    becomes = {item: "left out; it names the items"}
-    rows = [_describe(c, c.kind, becomes.get(c.name, c.becomes)) for c in columns]
-    asked = {} if reading is None else {"label": reading.labels, "truth": reading.relevant}
+    rows = []
+    for c in columns:
+        becomes = "left out; it names the items" if c.name == item else c.becomes
+        rows.append((c.name, c.kind, c.why, c.n_missing, becomes, c.n_features or 0))
+    asked = {"label": reading.labels, "truth": reading.relevant, "ignored": True}
     for name, (role, n_missing) in dataset.roles.items():
-        is_item = reading is not None and name == reading.item
-        is_guessed = role != "ignored" and not is_item and asked.get(role) is None
-        column = Column(
-            name, "ignored", "its name says so" if is_guessed else "asked for", n_missing
-        )
-        rows.append(_describe(column, role, ROLES[role]))
-    return rows
-
-
-def _describe(column: Column, taken_for: str, becomes: str) -> dict[str, Any]:
-    """Return a column as a row of a table."""
-    return {
-        "column": column.name,
-        "taken_for": taken_for,
-        "why": column.why,
-        "missing": column.n_missing,
-        "becomes": becomes,
-        "features": column.n_features or 0,
-    }
+        is_asked = asked.get(role) is not None or name == reading.item
+        why = "asked for" if is_asked else "its name says so"
+        rows.append((name, role, why, n_missing, ROLES[role], 0))
+    titles = ("column", "taken_for", "why", "missing", "becomes", "features")
+    return [dict(zip(titles, row, strict=True)) for row in rows]
 
 
 def name_item_column(dataset: Dataset, reading: ReadOptions | None) -> str | None:
@@ -331,21 +317,18 @@ def simulate_labels(
     dataset: Dataset, case: Case | Literal["answers"] = "b", *, seed: int = 0, **rates: Any
 ) -> Dataset:
     """Return a data set whose candidates or answers are drawn from its true labels."""
-    of_answers = (*ANSWER_RATES, *ANSWER_STRENGTHS)
     for name, value in rates.items():
-        if name not in (of_answers if case == "answers" else ("rate", "strength")):
-            option = name.replace("_", "-")
-            raise ComesError(f"case {case} has no {option}; got {value}. Leave it out.")
+        if name not in (SETTINGS_OF_ANSWERS if case == "answers" else ("rate", "strength")):
+            raise ComesError(f"case {case} has no {name}; got {value}. Leave it out.")
+        if isinstance(value, list) and name not in ("rate", "asked_rate", "no_rate", "yes_rate"):
+            raise ComesError(f"{name} must be one number; got {value}.")
     relevant = dataset.known_relevant()
     if case == "answers":
-        needs_features = any(rates.get(name) for name in ANSWER_STRENGTHS)
+        needs_features = any(rates.get(name) for name in STRENGTHS)
         X = dataset.known_features() if needs_features else None
         answers = simulate_answers(relevant, X, seed=seed, **rates)
         if answers.asked is not None and not answers.asked.any():
-            raise ComesError(
-                "nothing was asked, so there is nothing to learn from. Give a larger asked_rate "
-                "(--asked-rate)."
-            )
+            raise ComesError("nothing was asked, so nothing can be learnt. Raise asked_rate.")
     else:
         X = dataset.known_features() if case == "instance" else None
         answers = Answers.from_candidates(generate(case, relevant, X, seed=seed, **rates))

@@ -29,7 +29,6 @@ EXTRAS = {
     "text": "vectors of texts, in place of TF-IDF",
 }
 IMPORTED_AS = {"liac-arff": "arff", "scikit-learn": "sklearn"}
-SECONDS_TO_ANSWER = 20  # of nvidia-smi
 
 
 def check_installation() -> dict[str, Any]:
@@ -56,14 +55,12 @@ def check_installation() -> dict[str, Any]:
             missing = [
                 without_marker(needed)
                 for needed in requirements
-                if needed.marker is not None
-                and "extra" in str(needed.marker)
-                and needed.marker.evaluate({"extra": name})
+                if "extra" in str(needed.marker)
+                and needed.marker.evaluate({"extra": name})  # type: ignore[union-attr]
                 and not is_met(needed)
             ]
-            command = f"pip install 'comes[{name}]'"
-            extra = {"name": name, "gives": gives, "missing": missing, "command": command}
-            extras.append(extra | {"installed": not missing})
+            extra = {"name": name, "gives": gives, "missing": missing, "installed": not missing}
+            extras.append(extra | {"command": f"pip install 'comes[{name}]'"})
     folders, misplaced = describe_folders()
     datasets = None
     if not problems and not misplaced:
@@ -132,24 +129,22 @@ def describe_devices() -> tuple[dict[str, Any], list[Problem]]:
     ]
     facts["mps"] = torch.backends.mps.is_available()
     facts["auto"] = str(choose_device("auto"))
-    is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
-    program = shutil.which("nvidia-smi")
-    if torch.cuda.is_available() or is_hidden or program is None:
+    if torch.cuda.is_available() or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return facts, []
     try:
         done = subprocess.run(
-            [program, "-L"], capture_output=True, text=True, timeout=SECONDS_TO_ANSWER, check=True
+            ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=20, check=True
         )
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, subprocess.SubprocessError):  # no driver
         return facts, []
     names = re.findall(r"^GPU \d+: (.+?)(?: \(UUID.*)?$", done.stdout, re.MULTILINE)
     if not names:
         return facts, []
-    if torch.version.cuda is None:
-        cure = "It is built without CUDA: install one with it, as pytorch.org/get-started says."
-    else:
-        cure = f"It is built for CUDA {torch.version.cuda}: update the driver, or install another."
     what = f"torch {torch.__version__} does not see the GPU: {names[0]}."
+    built = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
+    cure = (
+        f"It is built {built}: install one that fits the driver, as pytorch.org/get-started says."
+    )
     return facts, [{"what": what, "cure": cure}]
 
 
@@ -157,19 +152,16 @@ def describe_folders() -> tuple[list[dict[str, Any]], list[Problem]]:
     """Return the folders of data and of downloads, and what is wrong with them."""
     folders, problems = [], []
     try:
-        data = data_folder()
-    except ComesError:
-        data = Path(os.environ["COMES_DATA"])
-        what = f"COMES_DATA names {show_path(data)}, which is not a folder."
-        problems.append({"what": what, "cure": "Correct the variable, or unset it."})
-    if data is not None:
-        folders.append(describe_folder("COMES_DATA", data))
+        if (data := data_folder()) is not None:
+            folders.append(describe_folder("COMES_DATA", data))
+    except ComesError as error:
+        what, cure = str(error).rsplit(". ", 1)
+        problems.append({"what": f"{what}.", "cure": cure})
     try:
         cache = describe_folder("cache", cache_folder())
     except (ComesError, ImportError) as error:
         what = f"There is no cache: {first_line(error)}"
-        problems.append({"what": what, "cure": "Set COMES_CACHE."})
-        return folders, problems
+        return folders, [*problems, {"what": what, "cure": "Set COMES_CACHE."}]
     folders.append(cache)
     if not cache["is_writable"]:
         what = f"The cache {cache['path']} cannot be written, so nothing can be downloaded."
@@ -180,16 +172,11 @@ def describe_folders() -> tuple[list[dict[str, Any]], list[Problem]]:
 def describe_folder(name: str, path: Path) -> dict[str, Any]:
     """Return what can be done with a folder, or with the nearest one above it that exists."""
     there = next(folder for folder in (path, *path.absolute().parents) if os.path.exists(folder))
+    home = Path.home()
     return {
-        "name": name,
-        "path": show_path(path),
+        "name": name,  # and the path without the name of the user
+        "path": str("~" / path.relative_to(home) if path.is_relative_to(home) else path),
         "exists": os.path.isdir(path),
         "is_writable": os.path.isdir(there) and os.access(there, os.W_OK),
         "free_gigabytes": round(shutil.disk_usage(there).free / 1e9, 1),
     }
-
-
-def show_path(path: Path) -> str:
-    """Return a path without the name of the user."""
-    home = os.path.expanduser("~")
-    return str("~" / path.relative_to(home)) if path.is_relative_to(home) else str(path)

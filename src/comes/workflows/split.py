@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from comes.answers import State
-from comes.datasets import Dataset, ReadOptions
+from comes.datasets import ReadOptions
 from comes.datasets.formats import FORMATS
 from comes.datasets.split import RowFile, find_copies, open_row_file
 from comes.errors import ComesError, listed
@@ -82,25 +82,28 @@ def split_data(
     together = link_rows(copies, file.groups)
     is_test = np.isin(np.arange(len(together)), draw_test_rows(together, test_share, seed))
     rows = {"train": np.flatnonzero(~is_test), "test": np.flatnonzero(is_test)}
-    parts = {side: file.dataset.take(rows[side]) for side in SIDES}
-    absent = describe_absent(file.dataset, parts)
-    train, test = (
-        count_labels(parts[side]).set_index("label").add_suffix(f" in {side}") for side in SIDES
-    )
-    mixed = [column for pair in zip(train, test, strict=True) for column in pair]
-    labels = train.join(test)[mixed].reset_index().to_dict("records")
+    whole = count_labels(file.dataset).set_index("label")
+    counts, absent, found = pd.DataFrame(index=whole.index), [], {}
+    for side in SIDES:
+        part = count_labels(file.dataset.take(rows[side])).set_index("label")
+        counts = counts.join(part.add_suffix(f" in {side}"))
+        for state in whole.columns.drop(["no", "yes", "maybe"], errors="ignore"):
+            names = whole.index[(whole[state] > 0) & (part[state] == 0)].tolist()
+            if names:
+                absent.append(
+                    f"{state.capitalize()} in no row of the {side} file: {listed(names)}. Try "
+                    "another seed (--seed) or share (--test-share)."
+                )
     for side in SIDES:
         file.write(rows[side], targets[side])
-    found = {
-        side: {
-            "file": str(targets[side]),
-            "rows": len(rows[side]),
-            "groups": len(np.unique(together[rows[side]])),
-        }
-        for side in SIDES
+        n_groups = len(np.unique(together[rows[side]]))
+        found[side] = {"file": str(targets[side]), "rows": len(rows[side]), "groups": n_groups}
+    return {
+        **found,
+        "copies": len(copies) - len(np.unique(copies)),
+        "labels": counts.reset_index().to_dict("records"),
+        "absent": absent,
     }
-    n_copies = len(copies) - len(np.unique(copies))
-    return {**found, "copies": n_copies, "labels": labels, "absent": absent}
 
 
 def link_rows(copies: Rows, pairs: Sequence[tuple[int, str]]) -> Rows:
@@ -109,14 +112,12 @@ def link_rows(copies: Rows, pairs: Sequence[tuple[int, str]]) -> Rows:
     Rows are linked if they have the same number in ``copies``, or a word in common.
     """
     n = len(copies)
-    words = {word: number for number, word in enumerate(dict.fromkeys(word for _, word in pairs))}
-    nodes = n + int(copies.max()) + 1
-    start = [*range(n), *(row for row, _ in pairs)]
-    end = [*(n + copies).tolist(), *(nodes + words[word] for _, word in pairs)]
-    size = nodes + len(words)
-    graph = sparse.coo_array((np.ones(len(start)), (start, end)), shape=(size, size))
+    rows = [*range(n), *(row for row, _ in pairs)]
+    words, _ = pd.factorize(np.array([*copies, *(word for _, word in pairs)], dtype=object))
+    size = n + int(words.max()) + 1
+    graph = sparse.coo_array((np.ones(len(rows)), (rows, n + words)), shape=(size, size))
     _, parts = connected_components(graph, directed=False)
-    return np.asarray(np.unique(parts[:n], return_inverse=True)[1], dtype=np.int64)
+    return np.asarray(parts[:n], dtype=np.int64)
 
 
 def draw_test_rows(together: Rows, test_share: float, seed: int) -> Rows:
@@ -136,40 +137,6 @@ def draw_test_rows(together: Rows, test_share: float, seed: int) -> Rows:
     if not chosen or len(chosen) == len(sizes):
         chosen = [int(sizes.argmin())]  # one set on either side, whatever their sizes
     return np.flatnonzero(np.isin(together, chosen))
-
-
-def describe_absent(dataset: Dataset, parts: dict[str, Dataset]) -> list[str]:
-    """Return a sentence for every part whose rows say nothing of some labels."""
-    found = []
-    counts = {side: _count_known(part) for side, part in parts.items()}
-    for words, known in _count_known(dataset).items():
-        for side, purpose in (("train", "train on"), ("test", "test with")):
-            absent = (known > 0) & (counts[side][words] == 0)
-            names = [dataset.label_names[label] for label in np.flatnonzero(absent)]
-            if names:
-                labels = "labels are" if len(names) > 1 else "label is"
-                found.append(
-                    f"{len(names)} {labels} {words} no row to {purpose}: {listed(names)}. Try "
-                    "another seed (--seed) or share (--test-share)."
-                )
-    return found
-
-
-def _count_known(dataset: Dataset) -> dict[str, npt.NDArray[np.int64]]:
-    """Return in how many rows something is known of a label, (q,), by the words for it."""
-    found: dict[str, npt.NDArray[np.int64]] = {}
-    answers = dataset.answers
-    if answers is not None:
-        n_no, n_yes = (answers.count_state(state) for state in (State.NO, State.YES))
-        if answers.kind == "answers":
-            found["asked about in"] = n_no + n_yes
-        elif answers.kind == "positives":
-            found["ticked in"] = n_yes
-        else:
-            found = {"excluded by": n_no, "a candidate of": len(answers) - n_no}
-    if dataset.relevant is not None:
-        found["relevant to"] = np.asarray(dataset.relevant.sum(axis=0)).ravel()
-    return found
 
 
 def _name_targets(file: RowFile, data: str | Path, output: str | Path | None) -> list[Path]:
