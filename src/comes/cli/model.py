@@ -33,7 +33,7 @@ from comes.cli.printing import (
     STARTED,
     print_json,
     print_prose,
-    print_rounded,
+    print_rows,
     print_summary,
     print_table,
 )
@@ -364,7 +364,7 @@ def evaluate(
         | {LABEL_METRICS[name]: str(one.metrics[name]) for name in shown}
         for one in labels[:LABELS_SHOWN]
     ]
-    print_rounded(rows, width=136)  # else intervals are cut
+    print_rows(rows, width=136)  # else intervals are cut
 
 
 def export(
