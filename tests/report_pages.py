@@ -1,5 +1,6 @@
 """Pages of reports on a few pictures and rows, for tests of what they say and of how they look."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -114,3 +115,11 @@ def write_rows(folder: Path) -> Path:
         rates=rates,
         n_examples=24,
     )
+
+
+def rows_of(page: Path) -> dict[str, list[str]]:
+    """Return the table of labels, a list of cells by name."""
+    text = re.sub(r"<small>.*?</small>", "", page.read_text(encoding="utf-8"))  # hints
+    found = re.findall(r"<tr>(.*?)</tr>", text)
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in found]
+    return {re.sub(r"<[^>]*>", "", first): others for first, *others in cells}

@@ -1,7 +1,6 @@
 """``comes fit``, ``predict``, ``evaluate`` and ``report`` on a folder of pictures."""
 
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +19,7 @@ from comes.errors import ComesError
 from comes.generation import simulate_answers
 from comes.images import ImageClassifier, make_backbone
 from pictures import LABELS, write_pictures
+from report_pages import rows_of
 
 BACKBONE = "timm:resnet10t"
 N = 60
@@ -181,14 +181,6 @@ def test_broken_pictures_are_left_out_if_asked(home: Path, model: str, tmp_path:
     with pytest.warns(UserWarning, match="1 images cannot be read"):
         run(*predict, "--skip-broken")
     assert len(pd.read_csv(tmp_path / "p.csv")) == N - 2
-
-
-def rows_of(page: Path) -> dict[str, list[str]]:
-    """Return the table of labels, a list of cells by name."""
-    text = re.sub(r"<small>.*?</small>", "", page.read_text(encoding="utf-8"))  # hints
-    found = re.findall(r"<tr>(.*?)</tr>", text)
-    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in found]
-    return {re.sub(r"<[^>]*>", "", first): others for first, *others in cells}
 
 
 @pytest.fixture(scope="module")

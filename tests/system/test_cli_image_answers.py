@@ -18,6 +18,7 @@ from comes.cli import app
 from comes.errors import ComesError
 from comes.images import ImageClassifier, make_backbone
 from pictures import LABELS, pictures, write_pictures
+from report_pages import rows_of
 
 BACKBONE = "timm:resnet10t"
 N = 150
@@ -66,13 +67,6 @@ def truth_of(home: Path) -> dict[tuple[str, str], bool]:
     }
 
 
-def rows_of(page: Path) -> dict[str, list[str]]:
-    """Return the table of labels, a list of cells by name."""
-    found = re.findall(r"<tr>(.*?)</tr>", page.read_text(encoding="utf-8"))
-    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in found]
-    return {re.sub(r"<[^>]*>", "", first): others for first, *others in cells}
-
-
 def test_generated_answers_lead_to_rates_and_a_page(home: Path, tmp_path: Path) -> None:
     rates = {"asked_rate": 0.6, "no_rate": NO_RATE, "yes_rate": YES_RATE}
     asked = ["--simulate", "answers"]
@@ -88,23 +82,14 @@ def test_generated_answers_lead_to_rates_and_a_page(home: Path, tmp_path: Path) 
     options = ["--images", home / "photos", "-m", tmp_path / "model", "-o", tmp_path / "page"]
     page = Path(run("report", tmp_path / "answers.csv", *options)["page"])
     table = rows_of(page)
-    heads = [
-        "predicted",
-        "asked",
-        "no",
-        "maybe",
-        "yes",
-        "no rate",
-        "yes rate",
-        "contra\xaddictions",
-    ]
-    assert table["label"][: len(heads)] == heads
+    heads = ["predicted", "relevant", "asked", "no", "maybe", "yes", "no rate", "yes rate"]
+    assert table["label"][: len(heads)] == heads  # the file has the true labels, too
     said = pd.read_csv(tmp_path / "answers.csv")
     for number, label in enumerate(f"is_{name}" for name in LABELS):
         words = said[f"answer:{label}"]
         counts = [int((words == word).sum()) for word in ("no", "maybe", "yes")]
-        assert table[label][1:5] == [str(count) for count in (sum(counts), *counts)]
-        assert table[label][5:7] == [
+        assert table[label][2:6] == [str(count) for count in (sum(counts), *counts)]
+        assert table[label][6:8] == [
             f"{model.no_rate_[number]:.2f}",
             f"{model.yes_rate_[number]:.2f}",
         ]
@@ -130,7 +115,7 @@ def test_an_annotation_project_leads_to_a_model_and_a_page(home: Path, tmp_path:
     run("annotate", "import", project, tmp_path / "sure.csv")
     run("annotate", "export", project, "-o", table)
     fitted = fit(home, table, tmp_path / "model")
-    assert fitted["method"] == "likelihood" and "of 3 people" in fitted["used"]
+    assert fitted["method"] == "likelihood" and "; 3 people" in fitted["data"]
     options = ["--images", home / "photos", "-m", tmp_path / "model", "-o", tmp_path / "page"]
     page = Path(run("report", table, *options, "--examples", N)["page"])
     labels = rows_of(page)
@@ -139,7 +124,7 @@ def test_an_annotation_project_leads_to_a_model_and_a_page(home: Path, tmp_path:
     assert sum(int(labels[name][4]) for name in LABELS) > 0  # yes
     text = page.read_text(encoding="utf-8")
     assert "people disagree: 1 no, 1 maybe" in text
-    assert re.search(r'unasked">not asked</dt><dd>\d of 3 labels', text)
+    assert re.search(r'open">not asked</dt><dd>\d of 3 labels', text)
 
 
 def test_what_to_ask_next_becomes_cards_in_one_command(home: Path, tmp_path: Path) -> None:
@@ -159,8 +144,7 @@ def test_what_to_ask_next_becomes_cards_in_one_command(home: Path, tmp_path: Pat
     fit(home, table, tmp_path / "model")
     chosen, output = tmp_path / "next.csv", tmp_path / "predictions.csv"
     options = ["-m", tmp_path / "model", "-o", output, "--asked", table]
-    made = run("predict", home / "photos", *options, "--ask-next", chosen, "--questions", 30)
-    assert made["questions"] == 30
+    run("predict", home / "photos", *options, "--ask-next", chosen, "--questions", 30)
     pairs = pd.read_csv(chosen)
     assert pairs["label"].value_counts().to_dict() == dict.fromkeys(LABELS, 10)
     so_far = pd.read_parquet(table).query("answer != 'not asked'")
@@ -191,18 +175,18 @@ def test_a_page_and_a_file_come_of_a_model(home: Path, tmp_path: Path) -> None:
     assert made["page"] == str(page / "index.html") and made["rows"] == N
     text = (page / "index.html").read_text(encoding="utf-8")
     assert f"of {N} are shown" in text and 'alt="evidence for is_' in text
-    exported = run("export", tmp_path / "model", tmp_path / "model.onnx")
+    exported = run("export", tmp_path / "model", "-o", tmp_path / "model.onnx")
     assert exported["input"] == "pixels: uint8 (n, 3, 32, 32)"
     session = onnxruntime.InferenceSession(exported["file"])
     pixels = np.ascontiguousarray(pictures(N)[0].transpose(0, 3, 1, 2))
     scores = pd.read_csv(tmp_path / "predictions.csv").filter(like="score:").to_numpy()
     np.testing.assert_allclose(session.run(None, {"pixels": pixels})[0], scores, atol=1e-3)
-    with pytest.raises(ComesError, match="--maps is for the page"):
+    with pytest.raises(ComesError, match="--maps needs a page"):
         run("predict", home / "photos", *options, "--maps")
     for option, value in (("--asked", tmp_path / "answers.csv"), ("--questions", 5)):
-        with pytest.raises(ComesError, match=f"{option} is for what to ask next"):
+        with pytest.raises(ComesError, match=f"{option} needs --ask-next"):
             run("predict", home / "photos", *options, option, value)
-    with pytest.raises(ComesError, match="--examples is for the page"):
+    with pytest.raises(ComesError, match="--examples needs a page"):
         run("predict", home / "photos", *options, "--examples", 5)
     with pytest.raises(ComesError, match="images are named by their files"):
         run("predict", home / "photos", *options, "--item", "image")

@@ -85,8 +85,9 @@ def check_both_schemes(page: Any, folder: Path) -> None:
 def test_a_report_on_experiments_opens_and_needs_nothing_else(results: Any, tmp_path: Path) -> None:
     assert results.complaints == []
     assert len(results.requests) == 1 and results.requests[0].startswith("file:")
-    # Summary, data and cost; metrics and their p; two sweeps with the same, and their values.
-    assert results.locator("table").count() == 3 + 3 * len(METRICS) + 2 * 4
+    # Of each of three: summary, data, and how it was run; metrics and their p, settings; of each
+    # sweep its values, twice.
+    assert results.locator("table").count() == 3 * 3 + 2 * len(METRICS) + 1 + 2 * 2
     assert results.locator("table:not(:has(caption))").count() == 0
     assert results.locator("svg").count() == 2 * len(METRICS) + 1 + 3 + 3
     open_all_details(results)

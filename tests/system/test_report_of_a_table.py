@@ -37,16 +37,16 @@ def test_the_whole_road_on_the_command_line(run: Run, tmp_path: Path) -> None:
     predictions = pd.read_csv("predictions.csv")
     assert predictions["item"].tolist() == pd.read_csv("photos-test.csv")["photo"].tolist()
     shown = run("report", "photos-test.csv", *columns, "--relevant", "is_*", "-m", "model")
-    assert shown.stdout == "60 rows: report/index.html\n"
+    assert shown.stdout == "page: report/index.html\n"
     text = Path("report/index.html").read_text(encoding="utf-8")
     assert "From true labels" in text and "From answers" in text
     named = (
         "F1 of every label",
-        "What was said",
+        "Answers about every label",
         "Risk of every epoch",
         "Calibration from answers",
     )
     assert all(f'aria-label="{name}' in text for name in named)
     assert text.count("<svg") == 5  # those, and the calibration from true labels
     assert "on a calm day" in text and "<dt><bdi>country</bdi></dt><dd>–</dd>" in text
-    assert "yes rate" in text and "the model, estimated" in text
+    assert "yes rate" in text and "By true labels, the model is" in text

@@ -262,7 +262,7 @@ def split(
         | {name: f"{row[f'{name} in train']} + {row[f'{name} in test']}" for name in names}
         for row in found["labels"]
     ]
-    _print_first(rows, 4, "labels")
+    _print_first(rows, 6, "labels")
     for sentence in found["absent"]:
         print_warning(sentence)
     if groups is not None and groups != reading.item:
