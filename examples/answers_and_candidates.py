@@ -54,7 +54,7 @@ known = {
 from comes.label_metrics import measure_labels
 
 fits = {"candidates, BCE": ("bce", known["candidates"])}
-fits |= {f"{name}, likelihood": (None, answers) for name, answers in known.items()}
+fits |= {f"{name}, likelihood": ("likelihood", answers) for name, answers in known.items()}
 quality = {}
 for name, (method, answers) in fits.items():
     model = CandidateClassifier(method, n_networks=1, hidden=200, random_state=0)

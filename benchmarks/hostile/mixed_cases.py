@@ -69,7 +69,8 @@ def _show(place: Place, table: pd.DataFrame, options: str = "") -> str:
 
 def _taken(place: Place, table: pd.DataFrame, name: str, options: str = "") -> tuple[str, int, str]:
     """Return what a column is taken for, how many of its cells are empty, and why."""
-    shown = json.loads(_show(place, table, f"{options} --json"))
+    printed = _show(place, table, f"{options} --json")
+    shown, _ = json.JSONDecoder().raw_decode(printed)  # warnings may follow
     column = next(c for c in shown["columns"] if c["column"] == name)
     return column["taken_for"], column["missing"], column["why"]
 

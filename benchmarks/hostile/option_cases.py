@@ -108,7 +108,6 @@ refused_commands(
             "priors names.csv --labels maybe --method guess",
             r"bbe",
         ),
-        "a plot that is no picture": ("priors names.csv --labels maybe --plot p.txt", r"\.png"),
         "a convention that does not exist": (
             "evaluate wide.csv --relevant 'is_*' --model m --convention mlc",
             r"convention",

@@ -114,12 +114,6 @@ def _predictions_as_a_picture(place: Place) -> object:
     return place.comes("predict new.csv --model model -o p.png")
 
 
-@refused(AREA, r"image")
-def _a_page_of_pictures_of_a_table(place: Place) -> object:
-    copy_model(place.folder)
-    return place.comes("predict new.csv --model model -o p.csv --page page")
-
-
 @refused(AREA, r"item")
 def _questions_about_rows_without_items(place: Place) -> object:
     copy_model(place.folder)

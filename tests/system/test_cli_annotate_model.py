@@ -25,7 +25,8 @@ def test_a_fit_of_exported_answers_estimates_the_rates(
     assert f"{N} rows, 5 features, 2 labels" in fitted.stdout
     assert "method: likelihood\n" in fitted.stdout
     no = counts["surely_not"]
-    assert f"used: 96 answers ({no} no, {96 - no} maybe); no rate " in fitted.stdout
+    assert f"96 of 120 pairs asked: {no} no, 0 yes, {96 - no} maybe" in fitted.stdout
+    assert "rates: no " in fitted.stdout
     assert " estimated\n" in fitted.stdout
     run("predict", "X.npz", "-m", "model", "-o", "predictions.csv")
     assert len(pd.read_csv(folder / "predictions.csv")) == N

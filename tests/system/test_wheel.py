@@ -177,7 +177,7 @@ def attempt(extra, use):
 import comes.annotate
 from comes import CandidateClassifier
 from comes.annotate.remote_items import export_hub_dataset
-from comes.clusters import Cluster
+from comes.experiment.run import run_tasks
 from comes.tables.texts import open_embedding
 from comes.datasets import Images, open_shards
 from comes.datasets.catalogue import morgan_fingerprints
@@ -191,7 +191,7 @@ attempt("hub", lambda: export_hub_dataset("hf:someone/texts", None, Path("copies
 attempt("images", lambda: make_backbone("timm:resnet18"))
 attempt("onnx", lambda: export_onnx(model, "model.onnx"))
 attempt("remote", lambda: open_shards("s3://bucket/rows", labels=["label"]))
-attempt("scale", lambda: Cluster("ray"))
+attempt("scale", lambda: run_tasks([], Path("runs"), backend="ray"))
 attempt("text", lambda: open_embedding("wordllama"))
 print(json.dumps({"heavy": heavy, "said": said}))
 """

@@ -250,7 +250,10 @@ def read_decimal_commas(frame: pd.DataFrame, kept: Collection[str]) -> pd.DataFr
         if str(name) in kept or not pd.api.types.is_string_dtype(cells.dtype):
             continue
         shown = cells.dropna()
-        if len(shown) and DECIMAL_COMMA.fullmatch(str(shown.iloc[0]).strip()):
+        first = (
+            shown.iloc[0] if len(shown) else None
+        )  # no str where integers are too long for 64 bits
+        if isinstance(first, str) and DECIMAL_COMMA.fullmatch(first.strip()):
             texts = shown.str.strip().unique()
             commas = [text for text in texts if "," in text]
             if commas and all(map(DECIMAL_COMMA.fullmatch, texts)):

@@ -315,7 +315,7 @@ def _describe_mistake(error: ValidationError) -> str:
     first = min(error.errors(), key=lambda mistake: mistake["type"] != unknown)
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] != unknown:
-        message = first["msg"].removeprefix("Value error, ").rstrip(".")
+        message = first["msg"].removeprefix("Value error, ").rstrip(".").replace("tuple", "list")
         return f"{where}: {message}." if where else f"{message}."
     parts = [part for part in first["loc"] if isinstance(part, str)]
     part = PARTS[parts[-2]] if len(parts) > 1 else Experiment
