@@ -15,7 +15,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_MMAP_THRESHOLD = 32 * 2**20
 KEPT = 2**30
 
-WORK_PER_THREAD = 4e9  # multiplications of a step
+WORK_PER_THREAD = 1.5e9  # multiplications of a step: benchmarks/threads.py
 WARM_UP = 3  # steps of each shape that are taken before one is recorded
 
 
@@ -23,9 +23,10 @@ WARM_UP = 3  # steps of each shape that are taken before one is recorded
 def few_threads(model: nn.Module, X: object, batch_size: int) -> Iterator[None]:
     """Compute the steps of a network of comes with as many threads as their work is worth.
 
-    Threads of a small step wait for each other longer than they compute: on two cores that are busy
-    otherwise, two threads take ten times as long as one. A network of the user may do anything with
-    a row, and sparse rows are products of vectors; the latter get one thread, the former all.
+    On cores that are free, two threads take little more than half as long as one. Where other
+    processes compute, threads of a small step wait for each other, and may take many times as long;
+    those of a large one do not (docs/develop/speed.md). A network of the user may do anything with
+    a row, and sparse rows are products of vectors: the latter get one thread, the former all.
     """
     before = torch.get_num_threads()
     wanted = before
