@@ -333,8 +333,8 @@ def test_a_summary_has_ranks_wins_costs_and_what_they_say() -> None:
         ["p (Friedman)", "0.000335"],
     ]
     assert said == [
-        f"By {metric}, {best} has the best mean rank: 1.00 over 8 data sets. Nemenyi's test, for "
-        f"which mean ranks must differ by 1.17, tells it from {worst!r}, and not from 'gdf'."
+        f"By {metric}, {best} has the best mean rank: 1.00 over 8 data sets. It differs "
+        f"significantly from {worst}, but not from gdf (Nemenyi's test, critical difference 1.17)."
         for metric, best, worst in (
             ("average precision", "comes-hl", "bce"),
             ("ranking loss", "bce", "comes-hl"),
@@ -348,8 +348,9 @@ def test_a_summary_of_one_data_set_says_what_cannot_be_said() -> None:
     table, said = summarise(two)
     assert table.head[1:3] == ["average precision ↑", "ranking loss ↓"]
     assert table.rows[0][:2] == ["comes-hl", "0.703 ± 0.090"] and not table.foot
-    best = "By average precision, the best on photos: comes-hl."
-    assert said[0] == f"{best} The corrected test with Holm's method tells it from 'bce'."
+    best = "By average precision, the best on photos is comes-hl."
+    differs = "It differs significantly from bce (corrected test with Holm's method)."
+    assert said[0] == f"{best} {differs}"
     _, said = summarise([make_result("bce"), make_result("comes-hl", values=BETTER)])
     assert said[0] == best
     assert said[-1].startswith("3 repeats are too few for a test")

@@ -16,7 +16,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from comes.errors import ComesError, listed
+from comes.errors import ComesError
 from comes.experiment.config import SweepKey
 from comes.experiment.results import Result
 from comes.files import replacing_folder
@@ -464,22 +464,27 @@ def _conclude_metric(table: MetricTable) -> str:
             return f"{text} The order may be chance (Friedman's test, p {p})."
         others = zip(ranks.methods[1:], ranks.mean_rank[1:], strict=True)
         is_apart = {method: rank - least > gap for method, rank in others}
-        test = f"Nemenyi's test, for which mean ranks must differ by {gap:.2f},"
+        test = f"Nemenyi's test, critical difference {gap:.2f}"
     elif len(table.data) > 1 or not found:
         return f"{by}: {NO_RANKS}"
     else:
         best = ", ".join(method for method, entry in found.items() if entry.is_best)
-        text = f"{by}, the best on {table.data[0]}: {best}."
+        text = f"{by}, the best on {table.data[0]} is {best}."
         is_apart = {m: "‡" in e.marks for m, e in found.items() if not e.is_best}
         if all(math.isnan(found[method].p_holm) for method in is_apart):
             return text
-        test = "The corrected test with Holm's method"
+        test = "corrected test with Holm's method"
     apart = [method for method, is_far in is_apart.items() if is_far]
     close = [method for method, is_far in is_apart.items() if not is_far]
     if not apart:
-        return f"{text} {test} tells it from no other."
-    rest = f", and not from {listed(close, 4)}" if close else ""
-    return f"{text} {test} tells it from {listed(apart, 4)}{rest}."
+        return f"{text} It does not differ significantly from any other ({test})."
+    rest = f", but not from {_list_methods(close)}" if close else ""
+    return f"{text} It differs significantly from {_list_methods(apart)}{rest} ({test})."
+
+
+def _list_methods(methods: Sequence[str], most: int = 4) -> str:
+    more = f" and {len(methods) - most} more" if len(methods) > most else ""
+    return f"{', '.join(methods[:most])}{more}"
 
 
 def label_numbers(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
