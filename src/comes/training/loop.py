@@ -477,9 +477,7 @@ def predict_scores(
     """
     model.eval()
     rows = torch.arange(len(X), device=X.device if isinstance(X, Tensor) else "cpu")
-    batch_size = batch_size or (256 if isinstance(X, PixelRows) else 4096)
-    parts = rows.split(batch_size)
+    parts = rows.split(batch_size or (256 if isinstance(X, PixelRows) else 4096))
     batches = X.batches(parts) if isinstance(X, PixelRows) else (X[part] for part in parts)
-    precise = torch.autocast(X.device.type, precision, enabled=precision is not None)
-    with few_threads(model, X, min(batch_size, len(X))), precise:
+    with torch.autocast(X.device.type, precision, enabled=precision is not None):
         return torch.cat([model(batch).float() for batch in batches])
