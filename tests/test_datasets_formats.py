@@ -81,6 +81,12 @@ def test_a_comma_in_numbers_is_the_point_where_that_is_sure(tmp_path: Path) -> N
     assert table["d"].tolist()[:2] == ["x,y", "1,5"]
 
 
+def test_integers_of_more_than_64_bits_are_read(tmp_path: Path) -> None:
+    rows = [f"{10**40 + row},{row % 2}" for row in range(30)]
+    (tmp_path / "d.csv").write_text("\n".join(["id,is_a", *rows]))
+    assert len(open_dataset(tmp_path / "d.csv", relevant=["is_*"])) == 30
+
+
 def test_label_names_with_commas_are_no_numbers(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("x;y\n1;1,5\n2;5\n3;1\n")

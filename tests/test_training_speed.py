@@ -186,3 +186,19 @@ def test_steps_have_the_threads_that_their_work_is_worth(
         assert torch.get_num_threads() == 4
     finally:
         torch.set_num_threads(before)
+
+
+def test_a_training_of_a_small_network_has_one_thread_and_leaves_the_number_as_it_was() -> None:
+    before, seen = torch.get_num_threads(), []
+
+    def note(epoch: object) -> None:
+        seen.append(torch.get_num_threads())
+
+    torch.set_num_threads(2)
+    try:
+        options = TrainOptions(SGD, epochs=2, callbacks=[note])
+        risk = HammingRisk(torch.full((2,), 0.3))
+        train(mlp(3, 2, 4), torch.zeros(8, 3), torch.ones(8, 2, dtype=torch.bool), risk, options)
+        assert seen == [1, 1] and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
