@@ -295,6 +295,7 @@ def test_a_simulation_that_makes_no_sense_is_refused(run: Run) -> None:
     run(*SIMULATE, "z", code=2)
     told = run("datasets", "convert", "scenes.npz", "-o", "m.csv", "--rate", "0.5", code=1).stderr
     assert "--rate and --set are for simulated labels. Add --simulate b" in told
+    assert "Leave one out" in run(*SIMULATE, "b", "--backbone", "resnet50", code=1).stderr
 
 
 def test_fit_on_answers_with_features_of_another_file(run: Run, folder: Path) -> None:

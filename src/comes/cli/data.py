@@ -196,7 +196,12 @@ def convert(
         raise ComesError(
             "--rate and --set are for simulated labels. Add --simulate b, for example."
         )
-    if backbone is None and (simulate or not are_pictures(data, reading)):
+    if simulate is not None and backbone is not None:
+        raise ComesError(
+            "--simulate draws labels, --backbone makes features of pictures: two files. Leave one "
+            "out, and call the command again with the other."
+        )
+    if simulate or (backbone is None and not are_pictures(data, reading)):
         made = convert_dataset(
             data, output, reading=reading, form=form, simulate=simulate, seed=seed, **rates
         )
