@@ -181,7 +181,7 @@ def test_a_network_of_all_labels_and_an_ensemble_of_one_agree_about_classes() ->
 
 def test_only_asked_pairs_count_and_every_person_does() -> None:
     """Rows that nobody was asked about change nothing; two answers about one pair are two rows."""
-    known = {"class_prior": [0.5], "rates": {"no": 0.9, "yes": 0.9}}
+    known: dict[str, Any] = {"class_prior": [0.5], "rates": {"no": 0.9, "yes": 0.9}}
     tree = DecisionTreeClassifier(min_samples_leaf=2, random_state=0)
     clf = CorrectedClassifier(tree, **known)
     answers = Answers.from_codes([[1], [1], [2], [2], [0], [0]])
@@ -253,7 +253,7 @@ def test_weights_reach_the_base() -> None:
 
 
 def test_the_default_base_and_random_states() -> None:
-    few = {"class_prior": PRIOR, "rates": {"exclude": 0.1}}
+    few: dict[str, Any] = {"class_prior": PRIOR, "rates": {"exclude": 0.1}}
     candidates = independent(RELEVANT, exclude_rate=0.1, seed=0)
     clf = CorrectedClassifier(random_state=0, **few).fit(X, candidates)
     assert clf.base_.min_samples_leaf == 10 and clf.base_.n_estimators == 200
