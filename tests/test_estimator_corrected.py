@@ -11,9 +11,10 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, xlogy
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -25,7 +26,9 @@ from comes import AnswerRates, Answers, CandidateClassifier, CorrectedClassifier
 from comes.answers.annotators import LongAnswers, State
 from comes.estimator import corrected, skops_files
 from comes.estimator.corrected import PRIOR_WEIGHT, correct
+from comes.estimator.prepare import draw_seed
 from comes.generation import independent, simulate_answers
+from comes.selection import choose_thresholds
 from comes.tables import ColumnEncoder
 from mixed_tables import make_table
 from quick_priors import quick_priors
@@ -225,6 +228,8 @@ def test_sparse_features_and_bases_that_take_none() -> None:
         found = clf.fit(wide, CANDIDATES).predict_proba(wide)
         np.testing.assert_allclose(found, expected, atol=1e-9)
         assert wide.indices.dtype == np.int64
+        top = clf.predict_top(wide, 3)
+        np.testing.assert_allclose(top.to_csr().toarray(), expected, atol=1e-9)
 
 
 def test_tables_are_encoded_or_left_to_the_base() -> None:
@@ -248,7 +253,7 @@ def test_weights_reach_the_base() -> None:
         repeated = clf.fit(X[rows], ANSWERS[rows]).decision_function(X)
         plain = clf.fit(X, ANSWERS).decision_function(X)
         assert np.abs(found - repeated).max() < 0.1 * np.abs(found - plain).max()
-    with refused("KNeighborsClassifier takes no sample_weight"):
+    with refused("^KNeighborsClassifier takes no sample_weight"):
         CorrectedClassifier(KNeighborsClassifier(), **KNOWN).fit(X, ANSWERS, sample_weight=weight)
 
 
@@ -300,7 +305,13 @@ def test_thresholds_frames_and_names() -> None:
     predicted = clf.fit(frame, **named).set_output(transform="pandas").predict(frame)
     assert list(predicted.columns) == ["x", "y", "z"] == list(clf.classes_)
     np.testing.assert_allclose(predicted.mean(axis=0), PRIOR, atol=0.06)
-    assert (clf.threshold_ != 0).all() and clf.count_seen_rows(frame[:9]) == 9
+    out_of_fold = np.empty((600, 3))
+    for kept, held in KFold(3, shuffle=True, random_state=draw_seed(0)).split(X):
+        part = clone(clf).set_params(threshold="auto").fit(frame.iloc[kept], CANDIDATES[kept])
+        out_of_fold[held] = part.decision_function(frame.iloc[held])
+    expected = choose_thresholds(out_of_fold, CANDIDATES, PRIOR, "prior")
+    np.testing.assert_allclose(clf.threshold_, expected)
+    assert clf.count_seen_rows(frame[:9]) == 9
     scores = clf.decision_function(frame)
     pd.testing.assert_frame_equal(clf.decision_function(frame[list("dcba")]), scores)
     top = clf.predict_top(frame, 2).labels
@@ -315,6 +326,8 @@ def test_errors_say_what_to_do() -> None:
         fit(RidgeClassifier())
     with refused(r"a classifier of scikit-learn.*got <class"):
         fit(RandomForestClassifier)
+    with refused(r"CalibratedClassifierCV could not learn label '0' from its 600 answers: .*400"):
+        fit(CalibratedClassifierCV(cv=400))
     with refused("threshold must be one of"):
         fit(threshold="high")
     with refused("same number of rows"):

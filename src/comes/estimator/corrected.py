@@ -12,13 +12,14 @@ and P(yes) / b weighted by their variances, but inside [0, 1]. w sure answers of
 keep log odds finite.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.special import logit
@@ -32,7 +33,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from comes.answers import AnswerRates, Answers, State
 from comes.answers.convert import check_paired
 from comes.answers.evidence import state_evidence
-from comes.errors import ComesError
+from comes.errors import ComesError, first_line
 from comes.estimator import skops_files
 from comes.estimator.checks import check_labels
 from comes.estimator.features import RowClassifier
@@ -129,6 +130,21 @@ class CorrectedClassifier(RowClassifier):
         self.random_state = random_state
         self.require_candidates = require_candidates
 
+    def _check_settings(self) -> None:
+        """Raise an error unless the base is a classifier with probabilities."""
+        super()._check_settings()
+        base, name = self.base, type(self.base).__name__
+        if base is not None and (isinstance(base, type) or not hasattr(base, "fit")):
+            raise ComesError(
+                "base must be a classifier of scikit-learn, such as RandomForestClassifier(); got "
+                f"{base!r}."
+            )
+        if base is not None and not hasattr(base, "predict_proba"):
+            raise ComesError(
+                f"base must have predict_proba, and {name} has none. Calibrate it: "
+                f"sklearn.calibration.CalibratedClassifierCV({name}())."
+            )
+
     def fit(
         self,
         X: Any,
@@ -208,25 +224,16 @@ class CorrectedClassifier(RowClassifier):
 
     def _make_base(self, seed: int) -> Any:
         """Return the base to clone, with a random state."""
-        if self.base is None:
+        base = self.base
+        if base is None:
             rate = float(np.median(np.maximum(self.rates_.no_rate, self.rates_.yes_rate)))
             leaf = max(LEAST_LEAF, round(1 / max(rate, 0.01)))
             base = ExtraTreesClassifier(200, min_samples_leaf=leaf, n_jobs=self.n_jobs)
-        elif isinstance(self.base, type) or not hasattr(self.base, "fit"):
-            raise ComesError(
-                "base must be a classifier of scikit-learn, such as RandomForestClassifier(); got "
-                f"{self.base!r}."
-            )
-        else:
-            base = clone(self.base)
-        if not hasattr(base, "predict_proba"):
-            raise ComesError(
-                f"base must have predict_proba, and {type(base).__name__} has none. Calibrate it: "
-                f"sklearn.calibration.CalibratedClassifierCV({type(base).__name__}())."
-            )
-        states = base.get_params() if self.random_state is not None or self.base is None else {}
+        elif self.random_state is None:
+            return clone(base)
+        states = base.get_params()
         names = [name for name in states if name.split("__")[-1] == "random_state"]
-        return base.set_params(**{name: seed for name in names if states[name] is None})
+        return clone(base).set_params(**{k: seed for k in names if states[k] is None})
 
     def _learn(self, base: Any, X: Any, answers: Answers, weight: Array | None) -> list[Any]:
         """Return bases fitted to the answers: one for all labels, or one or a `State` for each."""
@@ -245,8 +252,17 @@ class CorrectedClassifier(RowClassifier):
                 said = said[rows]
             if len(np.unique(said)) < 2:
                 return State(said[0] if len(said) else State.NOT_ASKED)
-            part = _safe_indexing(X, rows)
-            return _fit(base, part, said, None if weight is None else weight[rows])
+            part, own = _safe_indexing(X, rows), None if weight is None else weight[rows]
+            try:
+                return _fit(base, part, said, own)
+            except ComesError:
+                raise
+            except (ValueError, TypeError) as error:
+                name = (answers.label_names or [])[label]
+                raise ComesError(
+                    f"{type(base).__name__} could not learn label {name!r} from its {len(said)} "
+                    f"answers: {first_line(error)} Take another base, or leave the label out."
+                ) from error
 
         return list(Parallel(self.n_jobs)(delayed(learn)(j) for j in range(codes.shape[1])))
 
@@ -267,10 +283,20 @@ class CorrectedClassifier(RowClassifier):
 
     def _raw_scores(self, X: Any) -> Array:
         """Return the corrected log odds."""
+        return self._score(self.estimators_, self._read_rows(X))
+
+    def _stream_scores(self, X: Any, at_once: int) -> Iterator[torch.Tensor]:
+        """Give the corrected log odds of so many rows at a time."""
+        rows = self._read_rows(X)
+        for start in range(0, rows.shape[0], at_once):
+            part = _safe_indexing(rows, slice(start, start + at_once))
+            yield torch.as_tensor(self._score(self.estimators_, part))
+
+    def _read_rows(self, X: Any) -> Any:
+        """Return rows as the base takes them."""
         check_is_fitted(self, "estimators_")
-        if self.encode or not isinstance(X, pd.DataFrame):
-            X = self._read_features(X)
-        return self._score(self.estimators_, _suit(X, self.base_))
+        is_raw = not self.encode and isinstance(X, pd.DataFrame)
+        return _suit(X if is_raw else self._read_features(X), self.base_)
 
     # Files
 
