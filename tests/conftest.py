@@ -76,6 +76,7 @@ NEEDS = {
     "wordllama": (lambda: _has_package("wordllama"), "pip install wordllama"),
     "datasets": (lambda: _has_package("datasets"), "pip install datasets"),
     "pillow_heif": (lambda: _has_package("pillow_heif"), "pip install pillow-heif"),
+    "skops": (lambda: _has_package("skops"), "pip install skops"),
     "rdkit": (lambda: _has_package("rdkit"), "pip install rdkit"),
     "cuda": (_has_cuda, "run on a machine with a GPU"),
 }

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from comes.answers import AnswerRates, Answers
     from comes.errors import ComesError, ComesWarning
-    from comes.estimator import CandidateClassifier, choose_classifier, cross_fit
+    from comes.estimator import (
+        CandidateClassifier,
+        CorrectedClassifier,
+        choose_classifier,
+        cross_fit,
+    )
     from comes.images import ImageClassifier, load_model
     from comes.priors import CleanSample, estimate_answer_rates, estimate_class_prior
 
@@ -22,6 +27,7 @@ __all__ = [
     "CleanSample",
     "ComesError",
     "ComesWarning",
+    "CorrectedClassifier",
     "ImageClassifier",
     "choose_classifier",
     "cross_fit",
@@ -32,7 +38,7 @@ __all__ = [
 PACKAGES = {
     "answers": ("AnswerRates", "Answers"),
     "errors": ("ComesError", "ComesWarning"),
-    "estimator": ("CandidateClassifier", "choose_classifier", "cross_fit"),
+    "estimator": ("CandidateClassifier", "CorrectedClassifier", "choose_classifier", "cross_fit"),
     "images": ("ImageClassifier", "load_model"),
     "priors": ("CleanSample", "estimate_answer_rates", "estimate_class_prior"),
 }

@@ -23,9 +23,11 @@ from comes.errors import ComesError
 from comes.estimator.base import BaseCandidateClassifier, FloatArray
 from comes.estimator.checks import warn_of
 from comes.estimator.classifier import CandidateClassifier
+from comes.estimator.corrected import CorrectedClassifier
 from comes.estimator.inputs import per_label, read_answers
 from comes.estimator.prepare import LEARNED_THRESHOLDS, Training, draw_seed, prepare
 from comes.estimator.rates import read_rates
+from comes.files import expanded
 from comes.images import storage
 from comes.images.backbones import Backbone, make_backbone, place_network
 from comes.images.features import as_pictures, compute_features, stream_features
@@ -493,17 +495,17 @@ class ImageClassifier(BaseCandidateClassifier):
         return storage.load(cls, path, backbone)
 
 
-def load_model(path: str | Path) -> CandidateClassifier | ImageClassifier:
-    """Read a fitted model of either kind.
+def load_model(path: str | Path) -> CandidateClassifier | CorrectedClassifier | ImageClassifier:
+    """Read a fitted model of any kind.
 
     Parameters
     ----------
     path : path
-        A folder that ``save`` or ``comes fit`` wrote.
+        A folder that ``save`` or ``comes fit`` wrote, or the file of a `CorrectedClassifier`.
 
     Returns
     -------
-    model : CandidateClassifier or ImageClassifier
+    model : CandidateClassifier, CorrectedClassifier or ImageClassifier
 
     Examples
     --------
@@ -514,5 +516,7 @@ def load_model(path: str | Path) -> CandidateClassifier | ImageClassifier:
     ...     load_model(f"{folder}/model").method
     'bce'
     """
+    if expanded(path).is_file():
+        return CorrectedClassifier.load(path)
     is_of_images = storage.holds_images(path)
     return (ImageClassifier if is_of_images else CandidateClassifier).load(path)

@@ -27,6 +27,7 @@ EXTRAS = {
     "remote": "data in object stores, such as s3://",
     "scale": "Dask and Ray clusters",
     "text": "vectors of texts, in place of TF-IDF",
+    "trees": "files of any classifier of scikit-learn (CorrectedClassifier)",
 }
 IMPORTED_AS = {"liac-arff": "arff", "scikit-learn": "sklearn"}
 
