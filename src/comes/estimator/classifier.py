@@ -107,12 +107,13 @@ class CandidateClassifier(BaseCandidateClassifier):
         docs/guide/training.md). Others: as the paper trains, see `as_published`. "sgd" and the
         linear model have the paper's steps with every method.
     weight_decay : float
-    threshold : {"auto", "zero", "prior", "risk", "f1", "minmax"}
-        Where `predict` cuts the scores. ``auto`` is zero, or for risks over pairs, whose scores
-        have no natural zero, the level that fits the class prior. ``risk`` (least Hamming loss),
-        ``f1`` and ``prior`` (as often as it says) are learned per label, from rows held out or
-        scored by three more trainings, or from a clean sample. ``minmax`` is the upper half of the
-        probabilities of each row.
+    threshold : {"auto", "half", "zero", "prior", "risk", "f1", "minmax"}
+        Where `predict` cuts the scores. ``auto`` predicts each label for as many of the training
+        rows (2048 of them, where there are more) as its probabilities add up to, but cuts no lower
+        than is best for their expected F1, and no higher than ``half``, a probability of one half.
+        ``zero`` cuts scores at 0. ``risk`` (least Hamming loss), ``f1`` and ``prior`` (as often as
+        it says) are learned per label, from rows held out or scored by three more trainings, or
+        from a clean sample. ``minmax`` is the upper half of the probabilities of each row.
     early_stopping : bool or float
         Hold rows out, a fifth or the share given, and keep the weights of the epoch with the least
         risk on their answers, without the corrections that training needs.
@@ -257,7 +258,8 @@ class CandidateClassifier(BaseCandidateClassifier):
         steps = {k: v for k, v in PAPER_TRAINING.items() if k != "starts_at_prior"}
         if published.training["starts_at_prior"]:
             steps["optimizer"] = {"name": steps["optimizer"], "starts_at_prior": False}
-        return cls(published, **{**steps, "hidden": 500, "scale": "dense", **changes})
+        usual = {"hidden": 500, "scale": "dense", "threshold": "half"}
+        return cls(published, **{**steps, **usual, **changes})
 
     def _check_settings(self) -> None:
         """Raise an error unless numbers and names among the parameters are valid."""
@@ -549,7 +551,7 @@ class CandidateClassifier(BaseCandidateClassifier):
         if self.threshold in LEARNED_THRESHOLDS:
             raise ComesError(
                 f"threshold={self.threshold!r} is learned from rows that all count the same; "
-                "with sample_weight take 'auto', 'zero' or 'minmax'."
+                "with sample_weight take 'auto', 'half', 'zero' or 'minmax'."
             )
         method = find_method(self.method)
         if isinstance(method, CustomRisk) and not method.takes_weight:
