@@ -162,8 +162,14 @@ def test_a_label_that_is_not_expected_on_a_row_is_cut_at_one_half() -> None:
     assert cut_as_expected(rare).tolist() == [0.0]  # 0.1 rows
     more = rare + 2.5  # 1.9
     assert (more > cut_as_expected(more)).sum() == 1
-    assert cut_as_expected(more, class_prior=[0.02]).tolist() == [0.0]  # 0.4 rows
+    assert cut_as_expected(more, class_prior=[0.01]).tolist() == [0.0]  # twice 0.2 rows
     np.testing.assert_array_equal(cut_as_expected(more, [0.03]), cut_as_expected(more))
+
+
+def test_a_label_is_predicted_at_most_twice_as_often_as_the_class_prior_says() -> None:
+    scores = np.random.default_rng(1).normal(-1, 0.5, size=(200, 1))
+    for prior, expected in ((0.02, 8), (0.1, 40), (0.5, round(expit(scores).sum()))):
+        assert (scores > cut_as_expected(scores, [prior])).sum() == expected, prior
     assert cut_as_expected(np.full((5, 1), -2000.0)).tolist() == [0.0]  # no probability at all
 
 

@@ -24,6 +24,7 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]  # (n,)
 By = Literal["risk", "f1", "prior"]
 
+MOST_TIMES = 2.0  # the class prior: no label is expected on more rows
 FAR_BELOW = -30.0  # scores below are so small that 1 - (1 - eta)^k is k eta
 
 
@@ -104,16 +105,16 @@ def _share_above(marked: BoolArray) -> FloatArray:
 def cut_as_expected(scores: npt.ArrayLike, class_prior: npt.ArrayLike | None = None) -> FloatArray:
     """Return the cut of every label that predicts it for as many rows as are expected, (q,).
 
-    The scores are log odds, and so many are expected as their probabilities add up to; none, where
-    the class prior is less than half a row. No cut is below that of the greatest expected F1, nor
+    The scores are log odds, and so many are expected as their probabilities add up to, but at most
+    twice as many as the class prior says. No cut is below that of the greatest expected F1, nor
     above a probability of one half, where the expected Hamming loss is least.
     """
     values = np.asarray(scores, dtype=np.float64)
-    eta, n = expit(values), len(values)
+    eta = expit(values)
     share = eta.mean(axis=0)
     if class_prior is not None:
-        share = np.where(n * np.asarray(class_prior) < 0.5, 0, share)
-    no_row = np.zeros(n, dtype=bool)  # excludes the label, or confirms it
+        share = np.minimum(share, MOST_TIMES * np.asarray(class_prior))
+    no_row = np.zeros(len(values), dtype=bool)  # excludes the label, or confirms it
     as_often = [
         _choose_threshold(column, no_row, no_row, own_share, "prior")
         for column, own_share in zip(values.T, share, strict=True)
