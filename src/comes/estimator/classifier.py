@@ -232,8 +232,9 @@ class CandidateClassifier(BaseCandidateClassifier):
         The paper says: an MLP, 200 epochs of SGD at a learning rate of 5e-3 with cosine decay and a
         weight decay of 1e-4. It leaves open, and this takes: one hidden layer of 500 units, no
         dropout, momentum 0.9, batches of 256, dense features standardised, the sum over labels (for
-        COMES-RL over pairs of labels, as Equation 13 has it), the last epoch, and no flood: the
-        paper has a level beta for COMES-RL (Equation 14) and does not say which, so beta is 0 here.
+        COMES-RL over pairs of labels, as Equation 13 has it), the last epoch, cuts at a probability
+        of one half, and no flood: the paper has a level beta for COMES-RL (Equation 14) and does
+        not say which, so beta is 0 here.
         These are the settings of the rows of docs/explain/paper.md. The paper also gives the class
         priors of all training rows: pass ``class_prior``, or they are estimated.
 
