@@ -539,6 +539,43 @@ def _calibration_cells(found: list[dict[str, Any]], key: str) -> list[str]:
     return cells
 
 
+CUTS = {
+    "half": "one half",
+    "auto": "`auto`",
+    "expected": "as often as probabilities say",
+    "f1": "greatest expected F1",
+    "prior": "as often as the prior says",
+}
+
+
+def cuts_table(which: str) -> Table:
+    """Return what cuts of the same models do on true labels, by what was said or by method."""
+    runs = [
+        r for r in stored("cuts")["rows"] if (r["method"] == "likelihood") == (which != "others")
+    ]
+    metrics = {"macro_f1": "macro F1 ↑", "micro_f1": "micro F1 ↑", "hamming_loss": "Hamming loss ↓"}
+    heads = [part for title in metrics.values() for part in (title, "worst")]
+    group, groups = "method", ["comes-hl", "comes-rl", "ccmn", "mlcl", "ctl", "bce"]
+    if which == "likelihood":
+        group, groups = "draw", ["0.1", "0.5", "answers"]
+    table = [["labels" if group == "draw" else "method", "cut", *heads, "never"]]
+    shown = {"0.1": "a tenth excluded", "0.5": "half excluded", "answers": "a tenth asked"}
+    for name in groups:
+        found = [run["found"] for run in runs if run[group] == name]
+        first = shown.get(name, name)
+        for cut in CUTS if which == "likelihood" else ("half", "auto", "f1"):
+            cells = []
+            for metric in metrics:
+                changes = [run[cut][metric] - run["half"][metric] for run in found]
+                worst = max(changes) if metric == "hamming_loss" else min(changes)
+                value = mean(run[cut][metric] for run in found)
+                cells += [f"{value:.3f}", "" if cut == "half" else f"{worst:+.3f}"]
+            never = sum(r[cut]["never"] for r in found) / sum(r[cut]["labels"] for r in found)
+            table.append([first, CUTS[cut], *cells, f"{never:.0%}"])
+            first = ""
+    return table
+
+
 # Data sets, and measurements
 
 
@@ -662,6 +699,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "intervals": intervals_table,
     "criteria": criteria_table,
     "calibration": calibration_table,
+    "cuts": cuts_table,
     "names": names_table,
     "options": options_table,
     "image-features": image_features_table,

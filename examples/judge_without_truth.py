@@ -94,9 +94,9 @@ save_plot(axes, folder / "calibration.svg")
 # %%
 # ## Where to cut
 #
-# `predict` cuts at a probability of one half. If finding the digits matters more than a clean list,
-# cut where the estimated F1 is greatest. The cut is chosen on one half of the held-out rows and
-# judged on the other, where it had no chance to fit the noise.
+# Cut at a probability of one half, few labels are wrong. If finding the digits matters more than a
+# clean list, cut where the estimated F1 is greatest. The cut is chosen on one half of the held-out
+# rows and judged on the other, where it had no chance to fit the noise.
 from comes.selection import choose_thresholds
 
 first, second = slice(0, 600), slice(600, 1200)

@@ -211,9 +211,10 @@ def test_predicting_nothing_is_said_with_what_is_expected() -> None:
     settings: dict[str, Any] = {"class_prior": [0.2] * 3, "model": "linear", "epochs": 100}
     settings["learning_rate"] = 1.5e-2
     with pytest.warns(ComesWarning, match=r"No label is predicted for \d+%.*0\.6 a row"):
-        fit(noise, candidates, **settings)
-    cut = fit(noise, candidates, **settings, threshold="prior")
-    assert not any("No label" in message for message in cut.history_.warnings)
+        fit(noise, candidates, **settings, threshold="half")
+    for threshold in ("auto", "prior"):
+        cut = fit(noise, candidates, **settings, threshold=threshold)
+        assert not any("No label" in message for message in cut.history_.warnings)
 
 
 def test_predicting_everything_is_said() -> None:

@@ -310,9 +310,10 @@ def test_one_label_and_one_row_are_not_errors() -> None:
 # What it gives
 
 
+@pytest.mark.filterwarnings("ignore:Label .* will hardly:comes.errors.ComesWarning")
 def test_predictions_and_probabilities_agree_and_probabilities_fit_the_prior() -> None:
     for method, tolerance in (("comes-hl", 0.1), ("comes-rl", 1e-6)):
-        clf = classifier(method, epochs=30, hidden=100).fit(X, CANDIDATES)
+        clf = classifier(method, epochs=30, hidden=100, threshold="half").fit(X, CANDIDATES)
         probabilities, predictions = clf.predict_proba(X), clf.predict(X)
         assert predictions.dtype.kind == "i", method
         np.testing.assert_array_equal(predictions, probabilities > 0.5, err_msg=method)

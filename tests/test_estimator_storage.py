@@ -520,7 +520,7 @@ def test_a_model_saved_before_there_were_thresholds_is_cut_at_its_level(
 ) -> None:
     from comes.estimator import storage
 
-    clf = classifier("comes-rl").fit(X, CANDIDATES)
+    clf = classifier("comes-rl", threshold="half").fit(X, CANDIDATES)
     monkeypatch.setattr(storage, "ARRAYS", ("score_offset_",))
     clf.save(tmp_path / "model")
     monkeypatch.undo()

@@ -19,7 +19,7 @@ from comes.methods import CCMN, COMESRL, Likelihood
 from comes.metrics import hamming_loss
 from comes.risks import bce_risk, hamming_risk
 from comes.selection import choose_thresholds
-from comes.selection.thresholds import cut_by_row
+from comes.selection.thresholds import cut_by_row, cut_of_greatest_f1
 from refusals import refused
 
 RNG = np.random.default_rng(0)
@@ -87,19 +87,66 @@ def test_a_threshold_mends_the_predictions_of_bce() -> None:
     """BCE predicts candidates; cut by the estimated risk, the same scores predict labels."""
     with pytest.warns(ComesWarning, match="of all labels are predicted as relevant"):
         plain = classifier("bce", epochs=20, n_networks=1).fit(X, CANDIDATES)
-    cut = classifier("bce", epochs=20, n_networks=1, threshold="risk").fit(X, CANDIDATES)
+    with pytest.warns(ComesWarning, match="Label '0' will hardly ever be predicted"):
+        cut = classifier("bce", epochs=20, n_networks=1, threshold="risk").fit(X, CANDIDATES)
     before, after = (hamming_loss(c.predict(X), RELEVANT) for c in (plain, cut))
     assert after < 0.5 * before
 
 
 def test_thresholds_that_need_no_learning() -> None:
     for method in ("comes-hl", "comes-rl"):
-        auto = classifier(method).fit(X, CANDIDATES)
-        np.testing.assert_array_equal(auto.threshold_, auto.score_offset_, err_msg=method)
+        half = classifier(method, threshold="half").fit(X, CANDIDATES)
+        np.testing.assert_array_equal(half.threshold_, half.score_offset_, err_msg=method)
         zero = classifier(method, threshold="zero", epochs=1).fit(X, CANDIDATES)
         np.testing.assert_array_equal(zero.threshold_, 0, err_msg=method)
         rows = classifier(method, threshold="minmax", epochs=1).fit(X, CANDIDATES)
         np.testing.assert_array_equal(rows.predict(X), cut_by_row(rows.decision_function(X)))
+
+
+@pytest.mark.parametrize("method", ["likelihood", "comes-hl", "comes-rl", "bce"])
+def test_by_default_labels_are_predicted_as_often_as_probabilities_say(method: str) -> None:
+    """Between the greatest expected F1 and one half; and nothing else depends on the cut."""
+    settings: dict[str, Any] = {
+        "batch_size": 300
+    }  # all rows are looked at, by risks over pairs too
+    auto, half = (
+        classifier(method, threshold=threshold, **settings).fit(X, CANDIDATES)
+        for threshold in ("auto", "half")
+    )
+    for name in ("decision_function", "predict_proba"):
+        np.testing.assert_array_equal(getattr(auto, name)(X), getattr(half, name)(X))
+    eta = auto.predict_proba(X).astype(np.float64)
+    cut, level = auto.squash_scores(auto.threshold_[None])[0], cut_of_greatest_f1(eta)
+    n_predicted, n_expected = auto.predict(X).sum(axis=0), eta.sum(axis=0)
+    if method != "bce":  # which knows no class prior
+        n_expected = np.minimum(n_expected, 2 * 600 * PRIOR)
+    assert (n_predicted >= half.predict(X).sum(axis=0)).all()
+    for label in range(3):
+        is_bound = cut[label] == pytest.approx(0.5) or cut[label] == pytest.approx(level[label])
+        assert is_bound or abs(n_predicted[label] - n_expected[label]) <= 1
+        assert level[label] - 1e-6 <= cut[label] <= 0.5 + 1e-6
+
+
+def test_a_class_prior_of_0_is_never_cut_below_one_half() -> None:
+    prior = np.array([PRIOR[0], PRIOR[1], 0.0])
+    with pytest.warns(ComesWarning, match="The class prior of label '2' is 0"):
+        fitted = classifier("likelihood", class_prior=prior).fit(X, CANDIDATES)
+    assert fitted.threshold_[2] == 0 > fitted.threshold_[:2].min()
+
+
+def test_labels_that_will_never_be_predicted_are_named() -> None:
+    """At one half; the default predicts them, and has nothing to say."""
+    rare = X[:, :3] + RNG.normal(size=(600, 3)) > np.array([2.2, 0.0, 0.0])
+    candidates = case_b(rare, exclude_rate=0.5)
+    settings: dict[str, Any] = {"class_prior": rare.mean(axis=0), "epochs": 30}
+    names = ["storm", "sea", "sky"]
+    with pytest.warns(ComesWarning, match=r"^Label 'storm' will hardly .* threshold='auto' cuts"):
+        half = classifier("likelihood", threshold="half", **settings)
+        half.fit(X, candidates, label_names=names)
+    assert not half.predict(X)[:, 0].any()
+    auto = classifier("likelihood", **settings).fit(X, candidates, label_names=names)
+    assert not any("hardly" in message for message in auto.history_.warnings)
+    assert auto.predict(X)[:, 0].any()
 
 
 def test_a_prior_is_estimated_where_only_the_threshold_needs_it(
@@ -231,7 +278,7 @@ def test_cross_fitted_scores_are_of_rows_that_were_not_seen() -> None:
 
 def test_what_makes_no_sense_is_refused() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"threshold": "best"}, "threshold must be one of auto, zero, .*; got 'best'"),
+        ({"threshold": "best"}, "threshold must be one of auto, half, zero, .*; got 'best'"),
         (
             {"early_stopping": True, "patience": 0},
             "patience must be a whole number of at least 1; got 0",

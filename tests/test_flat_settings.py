@@ -31,7 +31,7 @@ PUBLISHED = {
     "normaliser": "dataset",
     "flood_level": 0.0,
     "scale": "dense",
-    "threshold": "auto",
+    "threshold": "half",  # its name there was auto
     "early_stopping": False,
     "validation_share": 0.2,
 }
@@ -65,7 +65,7 @@ IMAGES = {
     "reduction": "auto",
     "normaliser": "dataset",
     "flood_level": 0.0,
-    "threshold": "auto",
+    "threshold": "half",  # its name there was auto
     "early_stopping": False,
     "validation_share": 0.2,
     "precision": "auto",
@@ -199,6 +199,10 @@ def test_what_a_spec_of_1_0_0_leaves_out_keeps_its_value() -> None:
     other = {"optimizer": "adamw", "epochs": 3, "model": "low_rank"}
     assert frozen_settings("bce", "default", None, other) == BY_DEFAULT | MEASURED | other
     assert frozen_settings("bce", None, None, other) == PUBLISHED | other
+    for training, images in ((None, None), ("default", None), (None, {"any": 1})):
+        for given, meant in (("auto", "half"), ("f1", "f1"), ("zero", "zero")):
+            found = frozen_settings("bce", training, images, {"threshold": given})
+            assert found["threshold"] == meant, given
 
 
 def test_frozen_settings_train_as_1_0_0_did() -> None:

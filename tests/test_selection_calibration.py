@@ -22,6 +22,7 @@ from comes.selection import (
     likelihood_losses,
 )
 from comes.selection.calibration import OWN_SPREAD, SHARED_SPREAD, negative_log_posterior
+from comes.selection.thresholds import cut_as_expected
 
 RNG = np.random.default_rng(0)
 SHAPE = (5, 3)
@@ -355,7 +356,7 @@ def off(clf: CandidateClassifier) -> float:
 def test_answers_and_true_labels_calibrate_a_classifier() -> None:
     """What is left is the error of a small network, whose scores are no line of the log odds."""
     for method, left in (("comes-rl", 0.255), ("likelihood", 0.055), ("comes-hl", 0.09)):
-        clf = fitted(method)
+        clf = fitted(method, threshold="half")
         before, scores = off(clf), clf.decision_function(X[REST])
         clf.calibrate(X[REST], CANDIDATES[REST])
         by_answers = off(clf)
@@ -402,7 +403,15 @@ def test_thresholds_that_somebody_chose_stay() -> None:
     clf = fitted("likelihood", threshold="zero")
     clf.calibrate(X[REST], relevant=RELEVANT[REST])
     np.testing.assert_array_equal(clf.threshold_, 0)
-    auto = fitted("likelihood").calibrate(X[REST], relevant=RELEVANT[REST])
-    assert auto.calibration_ is not None
-    at_cut = auto.squash_scores(auto.threshold_[None])
+    half = fitted("likelihood", threshold="half").calibrate(X[REST], relevant=RELEVANT[REST])
+    at_cut = half.squash_scores(half.threshold_[None])
     np.testing.assert_allclose(logit(at_cut), 0, atol=1e-9)
+
+
+def test_the_default_cuts_the_calibrated_probabilities_of_these_rows() -> None:
+    for method in ("likelihood", "comes-rl"):
+        clf = fitted(method).calibrate(X[REST], relevant=RELEVANT[REST])
+        at_cut = logit(clf.squash_scores(clf.threshold_[None]))[0]
+        eta = clf.predict_proba(X[REST])
+        np.testing.assert_allclose(at_cut, cut_as_expected(logit(eta)), atol=1e-5)
+        assert (at_cut < 0).any(), method

@@ -6,12 +6,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from comes.answers import Answers
 from comes.errors import ComesError
 from comes.selection import choose_thresholds, estimate_metrics
 from comes.selection.thresholds import (
+    cut_as_expected,
+    cut_of_greatest_f1,
     offset_matching_prior,
     recalibrate_to_prior,
 )
@@ -105,6 +107,81 @@ def test_with_yes_the_threshold_is_the_best_of_all_by_plain_search() -> None:
     for by in BY:
         best = np.min([losses[by] for losses in tried], axis=0)
         np.testing.assert_allclose(lose(cuts[by])[by], best, err_msg=by)
+
+
+# Cuts by probabilities
+
+
+def expect_f1(eta: Any, cut: float) -> float:
+    """Return 2 TP / (predicted + relevant), each as probabilities expect it, row by row."""
+    hits = predicted = relevant = 0.0
+    for probability in eta:
+        relevant += probability
+        if probability > cut:
+            hits += probability
+            predicted += 1
+    return 2 * hits / (predicted + relevant)
+
+
+def draw_probabilities(n: int = 70) -> Any:
+    """Return those of a rare, a frequent and a nearly certain label, and one with many ties."""
+    rng = np.random.default_rng(5)
+    eta = expit(rng.normal([-4, 1, 6, -1], [2, 1, 2, 1], size=(n, 4)))
+    eta[:, 3] = np.round(eta[:, 3], 1)
+    return eta
+
+
+def test_no_cut_has_a_greater_expected_f1_and_the_best_is_half_of_it() -> None:
+    eta = draw_probabilities()
+    cuts = cut_of_greatest_f1(eta)
+    for label, cut in enumerate(cuts):
+        best = max(expect_f1(eta[:, label], other) for other in (0, *eta[:, label]))
+        assert expect_f1(eta[:, label], cut) == pytest.approx(best, rel=1e-12)
+        assert cut == pytest.approx(best / 2, rel=1e-12)
+
+
+def test_a_label_is_predicted_as_often_as_its_probabilities_add_up_to() -> None:
+    """Unless the cut would be above one half, or below that of the greatest F1."""
+    eta = draw_probabilities()[:, :3]
+    cuts = expit(cut_as_expected(logit(eta)))
+    n_expected, found = eta.sum(axis=0), (eta > cuts).sum(axis=0)
+    assert found[0] == round(n_expected[0]) > (eta[:, 0] > 0.5).sum()
+    assert cuts[1:].tolist() == [0.5, 0.5]  # where more rows are above than expected
+    assert (found[1:] > n_expected[1:]).all()
+    # Two kinds of rows that are told apart, with few errors: F1 is best with fewer than expected.
+    apart = np.repeat([[0.9], [0.05]], [10, 60], axis=0)
+    assert apart.sum() > 11.5
+    level = cut_of_greatest_f1(apart)
+    np.testing.assert_allclose(cut_as_expected(logit(apart)), logit(level))
+    assert (apart > level).sum() == 10
+
+
+def test_a_label_that_is_not_expected_on_a_row_is_cut_at_one_half() -> None:
+    rare = np.full((20, 1), -6.0)
+    rare[3] = -3.0
+    assert cut_as_expected(rare).tolist() == [0.0]  # 0.1 rows
+    more = rare + 2.5  # 1.9
+    assert (more > cut_as_expected(more)).sum() == 1
+    assert cut_as_expected(more, class_prior=[0.01]).tolist() == [0.0]  # twice 0.2 rows
+    np.testing.assert_array_equal(cut_as_expected(more, [0.03]), cut_as_expected(more))
+
+
+def test_a_label_is_predicted_at_most_twice_as_often_as_the_class_prior_says() -> None:
+    scores = np.random.default_rng(1).normal(-1, 0.5, size=(200, 1))
+    for prior, expected in ((0.02, 8), (0.1, 40), (0.5, round(expit(scores).sum()))):
+        assert (scores > cut_as_expected(scores, [prior])).sum() == expected, prior
+    assert cut_as_expected(np.full((5, 1), -2000.0)).tolist() == [0.0]  # no probability at all
+
+
+def test_scores_that_do_not_vary_predict_no_row_or_where_that_is_likelier_every_row() -> None:
+    for n in (1, 2, 300):
+        for score, expected in ((-3.0, 0), (-0.1, 0), (0.1, n), (3.0, n)):
+            scores = np.full((n, 1), score)
+            assert (scores > cut_as_expected(scores)).sum() == expected, (n, score)
+
+
+def test_a_score_that_is_no_number_ends() -> None:
+    assert np.isnan(cut_of_greatest_f1(np.array([[np.nan, 0.5], [0.5, 0.5]]))).tolist()[0]
 
 
 # Offsets and powers that match the prior

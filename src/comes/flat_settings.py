@@ -19,7 +19,7 @@ BOTH_1_0_0: Mapping[str, Any] = {  # a spec of rows, and one of pictures
     "reduction": "auto",
     "normaliser": "dataset",
     "flood_level": 0.0,
-    "threshold": "auto",
+    "threshold": "half",  # which was called auto
     "early_stopping": False,
     "validation_share": 0.2,
 }
@@ -97,6 +97,8 @@ def frozen_settings(
     method: str, training: str | None, images: Any, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the settings of a spec of version 1.0.0, with what it leaves out."""
+    if settings.get("threshold") == "auto":
+        settings = {**settings, "threshold": BOTH_1_0_0["threshold"]}
     if images:
         return {**IMAGES_1_0_0, **settings}
     if training is None:

@@ -76,8 +76,8 @@ def training_options(
     threshold: Annotated[
         str,
         option(
-            help="Where to cut scores: auto, zero, prior, risk, f1 or minmax.",
-            autocompletion=offer("auto", "zero", "prior", "risk", "f1", "minmax"),
+            help="Where to cut scores: auto, half, zero, prior, risk, f1 or minmax.",
+            autocompletion=offer("auto", "half", "zero", "prior", "risk", "f1", "minmax"),
         ),
     ] = "auto",
     early_stopping: Annotated[

@@ -27,7 +27,7 @@ from comes.estimator.prepare import LEARNED_THRESHOLDS, OPTIMIZER_SETTINGS, Trai
 from comes.methods import Likelihood, Method, Rates
 from comes.selection import choose_thresholds, fit_calibration
 from comes.selection.calibration import Calibration, rates_given_prior
-from comes.selection.thresholds import cut_by_row, offset_matching_prior
+from comes.selection.thresholds import cut_as_expected, cut_by_row, offset_matching_prior
 from comes.training import History, predict_scores
 from comes.training.options import OPTIMIZERS, Callback
 
@@ -38,7 +38,7 @@ FloatArray = npt.NDArray[np.floating]
 Numbers = npt.NDArray[np.float64] | None
 FEWEST_CLEAN = 5  # relevant, and irrelevant, clean rows that the threshold of a label needs
 SCORES_AT_ONCE, ROWS_AT_ONCE = 2**24, 4096  # of `predict_top`
-THRESHOLDS = ("auto", "zero", *LEARNED_THRESHOLDS, "minmax")
+THRESHOLDS = ("auto", "half", "zero", *LEARNED_THRESHOLDS, "minmax")
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +231,7 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             scores, prior = self._score_training(training, training.X), self.class_prior_
             assert prior is not None
             self.score_offset_ = offset_matching_prior(scores, prior, weight=weights)
-        self.threshold_ = self._find_thresholds(training)
+        self.threshold_ = self._find_thresholds(training, check.scores.cpu().numpy())
         self.history_ = replace(history, warnings=check.find_problems(self, history))
         return self
 
@@ -240,11 +240,15 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         scores = predict_scores(training.network, X, precision=training.options.precision)
         return np.asarray(scores.cpu().numpy())
 
-    def _find_thresholds(self, training: Training) -> FloatArray:
-        """Return where to cut the scores of each label.
+    def _find_thresholds(self, training: Training, scores: FloatArray) -> FloatArray:
+        """Return where to cut the scores of each label, given those of some training rows.
 
-        At zero; at the offset; or learned on clean rows, on held-out rows, or by cross-fitting.
+        By these; at zero; at a probability of one half; or learned on clean rows, on held-out
+        rows, or by cross-fitting.
         """
+        if self.threshold == "auto":
+            cut = cut_as_expected(scores - self.score_offset_, self.class_prior_)
+            return np.asarray(self.score_offset_ + cut)
         if self.threshold == "zero":
             return np.zeros(len(self.classes_))
         if self.threshold not in LEARNED_THRESHOLDS:
@@ -268,7 +272,7 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if self.history_.interrupted:
             warn_user(
                 "The threshold was not learned, since training was interrupted; predictions are "
-                "cut as by threshold='auto'."
+                "cut as by threshold='half'."
             )
             return self.score_offset_.copy()
         if training.cross_score is not None:
@@ -280,7 +284,7 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         method = clone(self.method_) if isinstance(self.method, Method) else self.method
         if isinstance(self.method_, Likelihood):
             method = clone(self.method_).set_params(prior_weight=self.rates_.prior_weight)
-        plain = clone(self).set_params(threshold="auto", method=method, class_prior=prior)
+        plain = clone(self).set_params(threshold="half", method=method, class_prior=prior)
         plain.set_params(verbose=-1)
         seed, answers = training.options.seed, training.answers
         (crossed,) = cross_fit([plain], training.features, answers, seed=seed, n_jobs=1)
@@ -443,7 +447,8 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         A slope and a level for every label, those of all labels together where few rows are
         known, and close to none with very few: docs/guide/thresholds.md says what it gains, and
         where it does not. The order of rows and `decision_function` stay. With ``threshold="auto"``
-        `predict` then cuts at a probability of one half. Another `fit` forgets it.
+        or "half" `predict` then cuts the probabilities that it gives to these rows. Another `fit`
+        forgets it.
 
         Parameters
         ----------
@@ -499,9 +504,13 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 f"{n_seen} of the rows were trained on, where the model is too sure of itself. "
                 "Calibrate on other rows."
             )
-        self.calibration_ = fitted = fit_calibration(scores - self.score_offset_, evidence)
-        if self.threshold == "auto":
-            self.threshold_ = self.score_offset_ - fitted.level / fitted.slope
+        above = scores - self.score_offset_
+        self.calibration_ = fitted = fit_calibration(above, evidence)
+        if self.threshold in ("auto", "half"):
+            cut = np.zeros(len(self.classes_))
+            if self.threshold == "auto":
+                cut = cut_as_expected(fitted.calibrate(above), self.class_prior_)
+            self.threshold_ = self.score_offset_ + (cut - fitted.level) / fitted.slope
         return self
 
     def count_seen_rows(self, X: Any) -> int:

@@ -204,7 +204,9 @@ class FitCheck:
             problems = [self._find_failure(is_head, is_example)]
             if problems == [None] and not is_example:
                 problems = [None if is_head else self._find_undertrained(history)]
-                problems += [self._find_flat_labels(classifier), self._find_extremes(classifier)]
+                problems += [self._find_flat_labels(classifier)]
+                extreme = self._find_extremes(classifier)
+                problems += [extreme or self._find_never_predicted(classifier)]
         problems.append(self._find_impossible_risk(classifier))
         return [problem for problem in problems if problem is not None]
 
@@ -312,6 +314,21 @@ class FitCheck:
             other = ", or take a method that knows the class prior" if expected is None else ""
             return f"{share:.0%} of all labels are predicted as relevant. {OTHER_CUT}{other}."
         return None
+
+    def _find_never_predicted(self, classifier: "BaseCandidateClassifier") -> str | None:
+        """Return which labels no row has above the cut; not those whose scores or prior say so."""
+        scores, prior = self.scores.cpu().numpy(), classifier.class_prior_
+        never = ~classifier.cut_scores(scores).any(axis=0) & (scores.std(axis=0) >= FLAT)
+        if prior is not None:
+            never &= prior > 0
+        if not never.any():
+            return None
+        names = [classifier.label_names_[j] for j in np.flatnonzero(never)]
+        remedy = "" if classifier.threshold == "auto" else " threshold='auto' cuts lower."
+        return (
+            f"Label {listed(names)} will hardly ever be predicted: none of the {len(scores)} "
+            f"training rows looked at has a score above the cut.{remedy}"
+        )
 
     def _find_impossible_risk(self, classifier: "BaseCandidateClassifier") -> str | None:
         """Return that the ranking risk of held-out rows is below what any scores can have."""

@@ -102,12 +102,13 @@ class CandidateClassifier(RowClassifier):
         docs/guide/training.md). Others: as the paper trains, see `as_published`. "sgd" and the
         linear model have the paper's steps with every method.
     weight_decay : float
-    threshold : {"auto", "zero", "prior", "risk", "f1", "minmax"}
-        Where `predict` cuts the scores. ``auto`` is zero, or for risks over pairs, whose scores
-        have no natural zero, the level that fits the class prior. ``risk`` (least Hamming loss),
-        ``f1`` and ``prior`` (as often as it says) are learned per label, from rows held out or
-        scored by three more trainings, or from a clean sample. ``minmax`` is the upper half of the
-        probabilities of each row.
+    threshold : {"auto", "half", "zero", "prior", "risk", "f1", "minmax"}
+        Where `predict` cuts the scores. ``auto`` predicts each label for as many of the training
+        rows (2048 of them, where there are more) as its probabilities add up to, but cuts no lower
+        than is best for their expected F1, and no higher than ``half``, a probability of one half.
+        ``zero`` cuts scores at 0. ``risk`` (least Hamming loss), ``f1`` and ``prior`` (as often as
+        it says) are learned per label, from rows held out or scored by three more trainings, or
+        from a clean sample. ``minmax`` is the upper half of the probabilities of each row.
     early_stopping : bool or float
         Hold rows out, a fifth or the share given, and keep the weights of the epoch with the least
         risk on their answers, without the corrections that training needs.
@@ -225,8 +226,9 @@ class CandidateClassifier(RowClassifier):
         The paper says: an MLP, 200 epochs of SGD at a learning rate of 5e-3 with cosine decay and a
         weight decay of 1e-4. It leaves open, and this takes: one hidden layer of 500 units, no
         dropout, momentum 0.9, batches of 256, dense features standardised, the sum over labels (for
-        COMES-RL over pairs of labels, as Equation 13 has it), the last epoch, and no flood: the
-        paper has a level beta for COMES-RL (Equation 14) and does not say which, so beta is 0 here.
+        COMES-RL over pairs of labels, as Equation 13 has it), the last epoch, cuts at a probability
+        of one half, and no flood: the paper has a level beta for COMES-RL (Equation 14) and does
+        not say which, so beta is 0 here.
         These are the settings of the rows of docs/explain/paper.md. The paper also gives the class
         priors of all training rows: pass ``class_prior``, or they are estimated.
 
@@ -251,7 +253,8 @@ class CandidateClassifier(RowClassifier):
         steps = {k: v for k, v in PAPER_TRAINING.items() if k != "starts_at_prior"}
         if published.training["starts_at_prior"]:
             steps["optimizer"] = {"name": steps["optimizer"], "starts_at_prior": False}
-        return cls(published, **{**steps, "hidden": 500, "scale": "dense", **changes})
+        usual = {"hidden": 500, "scale": "dense", "threshold": "half"}
+        return cls(published, **{**steps, **usual, **changes})
 
     def _check_settings(self) -> None:
         """Raise an error unless numbers and names among the parameters are valid."""
@@ -544,7 +547,7 @@ class CandidateClassifier(RowClassifier):
         if self.threshold in LEARNED_THRESHOLDS:
             raise ComesError(
                 f"threshold={self.threshold!r} is learned from rows that all count the same; "
-                "with sample_weight take 'auto', 'zero' or 'minmax'."
+                "with sample_weight take 'auto', 'half', 'zero' or 'minmax'."
             )
         method = find_method(self.method)
         if isinstance(method, CustomRisk) and not method.takes_weight:

@@ -195,9 +195,9 @@ class ImageClassifier(BaseCandidateClassifier):
         of 1e-4. It leaves open, and this takes: network and head trained from the start, the head
         at zero, batches of 64, mirrored pictures, no schedule, batch normalisation that learns, the
         sum over labels (for COMES-RL over pairs, divided by the number of labels), the last epoch,
-        and no flood (beta is 0). These are the settings of experiments/images-paper.toml. The paper
-        also gives the class priors of all training rows: pass ``class_prior``, or they are
-        estimated.
+        no flood (beta is 0), and cuts at a probability of one half. These are the settings of
+        experiments/images-paper.toml. The paper also gives the class priors of all training rows:
+        pass ``class_prior``, or they are estimated.
 
         Parameters
         ----------
@@ -223,6 +223,7 @@ class ImageClassifier(BaseCandidateClassifier):
             "backbone_learning_rate": 1e-4,
             "optimizer": {"cosine": False, "freezes_statistics": False},
             "soft_targets": False,
+            "threshold": "half",
         }
         return cls(publish(method), **{**settings, **changes})
 

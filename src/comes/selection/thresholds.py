@@ -6,15 +6,15 @@ above the cut and FPR the same among rows that exclude the label, "risk" takes t
     error = pi - f + 2 (1 - pi) FPR
 
 and "f1" the greatest 2 (f - (1 - pi) FPR) / (f + pi). The other functions need no answers:
-`cut_by_row` compares the labels of a row, and `offset_matching_prior` solves, for every label,
-mean sigmoid(g - offset) = pi.
+`cut_as_expected` cuts where probabilities say, `cut_by_row` compares the labels of a row, and
+`offset_matching_prior` solves, for every label, mean sigmoid(g - offset) = pi.
 """
 
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from comes.answers import Answers
 from comes.errors import ComesError
@@ -24,6 +24,7 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]  # (n,)
 By = Literal["risk", "f1", "prior"]
 
+MOST_TIMES = 2.0  # the class prior: no label is expected on more rows
 FAR_BELOW = -30.0  # scores below are so small that 1 - (1 - eta)^k is k eta
 
 
@@ -99,6 +100,42 @@ def _choose_threshold(
 def _share_above(marked: BoolArray) -> FloatArray:
     """Return the share of the marked rows among the first 0 to n rows, (n + 1,)."""
     return np.asarray(np.concatenate([[0], marked.cumsum()]) / marked.sum())
+
+
+def cut_as_expected(scores: npt.ArrayLike, class_prior: npt.ArrayLike | None = None) -> FloatArray:
+    """Return the cut of every label that predicts it for as many rows as are expected, (q,).
+
+    The scores are log odds, and so many are expected as their probabilities add up to, but at most
+    twice as many as the class prior says. No cut is below that of the greatest expected F1, nor
+    above a probability of one half, where the expected Hamming loss is least.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    eta = expit(values)
+    share = eta.mean(axis=0)
+    if class_prior is not None:
+        share = np.minimum(share, MOST_TIMES * np.asarray(class_prior))
+    no_row = np.zeros(len(values), dtype=bool)  # excludes the label, or confirms it
+    as_often = [
+        _choose_threshold(column, no_row, no_row, own_share, "prior")
+        for column, own_share in zip(values.T, share, strict=True)
+    ]
+    return np.clip(as_often, logit(cut_of_greatest_f1(eta)), 0)
+
+
+def cut_of_greatest_f1(eta: FloatArray) -> FloatArray:
+    """Return the cut of the probabilities of every label that has the greatest expected F1, (q,).
+
+    With F(t) = 2 (sum of eta above t) / (sum of eta + rows above t), the best t is F(t) / 2, and
+    for a lower t F(t) / 2 lies between the two.
+    """
+    cut = np.zeros(eta.shape[1])
+    while True:
+        above = eta > cut
+        rows = eta.sum(axis=0) + above.sum(axis=0)
+        half = np.where(above, eta, 0).sum(axis=0) / np.maximum(rows, np.finfo(float).tiny)
+        if not (half > cut).any():
+            return cut
+        cut = np.maximum(cut, half)
 
 
 def cut_by_row(scores: npt.ArrayLike) -> npt.NDArray[np.bool_]:
