@@ -237,6 +237,18 @@ def test_texts_are_those_of_scikit_learn() -> None:
     np.testing.assert_allclose(matrix.toarray(), expected.toarray(), atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("n_texts", "kept"),
+    [(299, ["a b", "b c"]), (300, ["a b"]), (60, ["a b", "b c"])],  # in 3 and 2 texts
+)
+def test_a_pair_of_words_stands_in_one_text_of_a_hundred(n_texts: int, kept: list[str]) -> None:
+    words = ["a b", "a b c", "b c a b"] + [f"w{k % 7}" for k in range(n_texts - 3)]
+    encoder = ColumnEncoder(kinds={"body": "text"}).fit(pd.DataFrame({"body": words}))
+    terms = [name.removeprefix("body: ") for name in encoder.get_feature_names_out()]
+    assert [term for term in terms if " " in term] == kept
+    assert {"a", "b", "c"} < set(terms)  # a word needs two texts, however many there are
+
+
 def test_what_was_learned_is_stored_as_json_and_arrays() -> None:
     encoder = ColumnEncoder(kinds={"stars": "category"})
     matrix = encoder.fit_transform(FRAME)

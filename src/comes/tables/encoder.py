@@ -41,6 +41,7 @@ Encoded = tuple[Any, str | None]  # float32 features, dense or CSR, and what to 
 MOST_DENSE = 512  # features, beyond which those of categories are stored sparse
 MOST_LEVELS = 200
 MOST_TERMS = 2_000  # more are no likelier on held-out rows, and cost time: docs/guide/texts.md
+PAIR_SHARE = 100  # a pair of words in fewer than one text of so many is chance
 MOST_COUNTED = 2**20  # different terms that are counted at a time
 TERMS: dict[str, Any] = {"ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
 FEW_TEXTS = 1000  # fewer are embedded again rather than kept on disk
@@ -477,9 +478,14 @@ class _TermCounts:
         return self
 
     def fit_part(self, column: str) -> _TfidfPart:
-        """Return what `TfidfVectorizer` would learn: the commonest terms of two rows or more."""
+        """Return what `TfidfVectorizer` would learn of the commonest terms.
+
+        A word stands in two texts or more, a pair of words in as many and in one of a hundred.
+        """
         least = 2 if any(n > 1 for n in self.n_rows.values()) else 1  # few texts may share no word
-        terms = np.array(sorted(t for t, n in self.n_rows.items() if n >= least), dtype=object)
+        of_pairs = max(least, self.n_texts // PAIR_SHARE)
+        known = (t for t, n in self.n_rows.items() if n >= (of_pairs if " " in t else least))
+        terms = np.array(sorted(known), dtype=object)
         if len(terms) > MOST_TERMS:
             # As scikit-learn breaks ties, whose counts are of this type.
             often = np.array([self.n_times[term] for term in terms], dtype=np.float32)
