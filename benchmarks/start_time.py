@@ -30,7 +30,7 @@ COMMANDS = {
     "comes --help": ("-m", "comes", "--help"),
     "from comes import Answers": ("-c", "from comes import Answers"),
     "from comes import CandidateClassifier": ("-c", "from comes import CandidateClassifier"),
-    "comes split": ("-m", "comes", "split", "tickets.csv", *LABELS),
+    "comes split": ("-m", "comes", "split", "tickets.csv", *LABELS, "-o", "parts"),
     "comes fit, imports": ("-c", "import comes.cli, comes.workflows.fit"),
     "comes predict, imports": ("-c", "import comes.cli, comes.workflows.predict"),
 }
@@ -40,9 +40,9 @@ def cpu_seconds(command: tuple[str, ...], checkout: Path, folder: str) -> float:
     """Return the CPU seconds of a process of Python."""
     environment = os.environ | {
         "PYTHONPATH": str(checkout / "src"),
-        "PYTHONPYCACHEPREFIX": str(Path(folder) / "bytecode"),
         "OMP_NUM_THREADS": "1",
     }
+    environment.setdefault("PYTHONPYCACHEPREFIX", str(Path(folder) / "bytecode"))
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = [sys.executable, "-W", "ignore", *command]
