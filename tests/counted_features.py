@@ -13,7 +13,7 @@ import torch
 
 from comes.datasets import Images, open_images
 from comes.datasets.images import image_names
-from comes.files import cache
+from comes.files import features
 from comes.images import Backbone, compute_features
 from comes.training.pixels import Preprocessing
 from pictures import SIZE, tiny, write_pictures
@@ -66,7 +66,7 @@ def wait_for_a_line() -> None:
 
 
 if __name__ == "__main__":
-    cache.SECONDS = 0.0  # every batch is written
+    features.SECONDS = 0.0  # every batch is written
     backbone = Counting(int(sys.argv[2]) if len(sys.argv) > 2 else None, wait_for_a_line)
     compute(Path(sys.argv[1]), backbone)
     print(sum(backbone.rows), flush=True)

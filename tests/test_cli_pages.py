@@ -50,7 +50,8 @@ for arguments in ([], ["--help"], ["--version"]):
     sys.argv = ["comes", *arguments]
     try: main()
     except SystemExit as end:
-        print("↑ ended:", end.code, sorted({"torch", "pandas", "sklearn"} & {*sys.modules}))
+        heavy = {"numpy", "torch", "pandas", "sklearn"} & {*sys.modules}
+        print("↑ ended:", end.code, sorted(heavy))
 """
 
 

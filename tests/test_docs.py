@@ -33,7 +33,7 @@ QUICK = (
     *("docs/guide/annotate.md", "docs/guide/annotate-growing.md", "docs/guide/own-loop.md"),
     *("docs/guide/recipes.md", "docs/reference/annotate-api.md", "docs/reference/metrics.md"),
 )
-START = "<!-- table: benchmarks/start_time/seconds\ncommand | `{name}`\nseconds | {value:.3g}\n-->"
+START = "<!-- table: benchmarks/start_time/seconds\nwhat | `{what}`\nseconds | {seconds:.3g}\n-->"
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 run = pytest.fixture(command_runner)
 
@@ -141,9 +141,9 @@ def test_a_stale_table_is_found_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fresh = "Before.\n\n" + fill.fill(f"{START}\n<!-- end -->") + "\n\nAfter.\n"
-    assert "| `import comes` |" in fresh
+    assert "| `comes --help` |" in fresh
     page = tmp_path / "page.md"
-    page.write_text(fresh.replace("| `import comes` | 0", "| `import comes` | 9"))
+    page.write_text(fresh.replace("| `comes --help` | 0", "| `comes --help` | 9"))
     monkeypatch.setattr(fill, "ROOT", tmp_path)
     monkeypatch.setattr(fill, "DOCUMENTS", [page])
     monkeypatch.setattr(claims, "CLAIMS", ())

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 from comes.errors import ComesError
-from comes.files import Features, cache_folder, data_folder, download, grow_features, unpack_tar
+from comes.files import cache_folder, data_folder, download, unpack_tar
+from comes.files.features import Features, grow_features
 from refusals import refused
 from serving import CHECKSUM, CONTENT, Server
 

@@ -12,7 +12,7 @@ import torch
 from comes.datasets import Images
 from comes.datasets.images import image_names
 from comes.errors import ComesError, ComesWarning
-from comes.files import cache as files_cache
+from comes.files import features as files_features
 from comes.generation import case_b
 from comes.images import classifier
 from comes.images.features import as_pictures, compute_features, stream_features
@@ -147,7 +147,7 @@ def test_another_preprocessing_is_another_file(folder: Path, cache: Path) -> Non
 def test_large_features_are_mapped_and_stay_as_they_are(
     folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files_cache, "MAPPED", 0)
+    monkeypatch.setattr(files_features, "MAPPED", 0)
     found = compute(folder)
     assert isinstance(found, np.memmap)
     (file,) = cache.iterdir()

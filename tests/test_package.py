@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -24,6 +25,23 @@ def test_public_names_exist_and_are_documented() -> None:
         assert getattr(comes, name).__doc__, name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         comes.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("program", "unused"),
+    [
+        ("from comes import Answers", {"torch", "scipy", "pandas", "sklearn"}),
+        ("import comes.workflows.split", {"torch", "sklearn", "matplotlib"}),
+        (
+            "import comes.workflows.fit, comes.workflows.predict",
+            {"sklearn.cluster", "sklearn.pipeline", "matplotlib", "requests", "torch._dynamo"},
+        ),
+    ],
+)
+def test_what_is_heavy_is_imported_where_it_is_used(program: str, unused: set[str]) -> None:
+    shown = f"{program}; import sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
+    assert not unused & {*done.stdout.split()}
 
 
 def test_every_release_has_its_version_in_all_places() -> None:

@@ -94,3 +94,15 @@ def test_lines_are_ten_seconds_apart(
     assert capsys.readouterr().err.splitlines() == [
         f"work: epoch {done}/60, about {60 - done} s left" for done in (10, 20, 30, 40, 50)
     ]
+
+
+def test_no_line_says_that_nothing_is_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("comes.progress.time.monotonic", lambda: now)
+    with progress_bar(70, "work") as advance:
+        for _ in range(70):
+            now += 0.15  # ten seconds are over when three steps are left
+            advance()
+    assert capsys.readouterr().err == ""

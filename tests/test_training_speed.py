@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import threadpoolctl  # type: ignore[import-untyped]
 import torch
 from torch import Tensor, nn
 
@@ -13,7 +14,7 @@ from comes.models import linear, mlp
 from comes.risks import HammingRisk, RankingRisk
 from comes.training import TrainOptions, loop, make_optimizer, train
 from comes.training.pixels import PixelRows
-from comes.training.speed import fastest_convolutions, few_threads, kept_memory
+from comes.training.speed import fastest_convolutions, few_threads, kept_memory, threads_for
 from comes.training.stacked import Trainee, train_together
 from pictures import SIZE, pictures
 
@@ -186,6 +187,31 @@ def test_steps_have_the_threads_that_their_work_is_worth(
         assert torch.get_num_threads() == 4
     finally:
         torch.set_num_threads(before)
+
+
+def count_blas_threads() -> set[int]:
+    found = threadpoolctl.threadpool_info()
+    return {library["num_threads"] for library in found if library["user_api"] == "blas"}
+
+
+def test_small_work_has_one_thread_of_blas_until_the_last_block_ends() -> None:
+    torch_before = torch.get_num_threads()
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        if count_blas_threads() != {2}:
+            pytest.skip("BLAS has one thread here")
+        torch.set_num_threads(2)
+        try:
+            with threads_for(1e12):
+                assert count_blas_threads() == {2}
+            first, second = threads_for(0), threads_for(0)
+            first.__enter__()
+            second.__enter__()  # as in another thread, which ends later
+            first.__exit__(None, None, None)
+            assert count_blas_threads() == {1}
+            second.__exit__(None, None, None)
+            assert count_blas_threads() == {2}
+        finally:
+            torch.set_num_threads(torch_before)
 
 
 def test_a_training_of_a_small_network_has_one_thread_and_leaves_the_number_as_it_was() -> None:

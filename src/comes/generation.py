@@ -31,7 +31,6 @@ from scipy.special import expit
 from comes.answers import Answers, LongAnswers, State
 from comes.answers.convert import BoolMatrix, as_relevant, check_paired, row_index
 from comes.errors import ComesError
-from comes.tables.encoder import encode_table
 
 __all__ = ["case_a", "case_b", "independent", "simulate_answers"]
 
@@ -348,6 +347,8 @@ def _feature_slope(
     X: Any, n: int, n_directions: int, strength: float, name: str, rng: np.random.Generator
 ) -> FloatArray:
     """Return by how much the features of n rows raise logits, (n, n_directions)."""
+    from comes.tables.encoder import encode_table  # imports scikit-learn; most cases need none
+
     if not np.isfinite(strength):
         raise ComesError(f"{name} must be a finite number; got {strength}.")
     if X is None:

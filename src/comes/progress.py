@@ -87,9 +87,10 @@ def _lines(total: int, description: str, unit: str, start: int) -> Callable[...,
         global last_line
         done += steps
         now = time.monotonic()
-        if now - last_line >= SECONDS_BETWEEN_LINES and done < total:
+        left = (now - began) / max(done - start, 1) * (total - done)
+        # What is over at once needs no line, which would stay in the log as if it were not.
+        if now - last_line >= SECONDS_BETWEEN_LINES and left >= SECONDS_BETWEEN_LINES / 10:
             last_line = now
-            left = (now - began) / max(done - start, 1) * (total - done)
             text = f"{description}: {unit}{done}/{total}, about {left:.0f} s left"
             print(text, file=sys.stderr, flush=True)
 

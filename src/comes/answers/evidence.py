@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from comes.answers.matrix import Answers
 from comes.errors import ComesError
@@ -171,6 +170,8 @@ def posterior_probability(scores: npt.ArrayLike, evidence: npt.ArrayLike) -> Flo
     >>> posterior_probability([[0.0, 0.0, 0.0, 0.0]], [[-1.0, 0.0, 0.5, 1.0]]).round(2)
     array([[0.  , 0.5 , 0.67, 1.  ]])
     """
+    from scipy.special import expit  # answers alone need no scipy, which takes long to import
+
     r = np.asarray(evidence, dtype=np.float64)
     if r.shape != np.shape(scores):
         raise ComesError(

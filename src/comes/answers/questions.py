@@ -42,7 +42,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
 
 from comes.answers.annotators import State
 from comes.answers.convert import IntArray
@@ -382,6 +381,8 @@ def _with_interval(
     n = spread / variance if spread > 0 and variance > 0 else (1 / unit if unit > 0 else np.inf)
     if np.isinf(n) or bounds[0] == bounds[1]:
         return Share(share, 0.0, share, share)
+    from scipy.special import betaincinv
+
     yes, tail = share * n, (1 - CONFIDENCE) / 2
     lower = float(betaincinv(yes, n - yes + 1, tail)) if yes > 0 else 0.0
     upper = float(betaincinv(yes + 1, n - yes, 1 - tail)) if yes < n else 1.0

@@ -40,7 +40,6 @@ FLAT = 1e-3  # standard deviation of the scores of a label that do not vary
 # part of the rows still asks for the same change of the weights, and little is learned so far.
 # experiments/fit_checks.py has the evidence.
 LAST_PART, STEEP, COHERENT, LEARNED = 1 / 3, 0.15, 0.15, 0.8
-N_SPLITS = 4
 NO_LABEL, FEW_OF_EXPECTED = 0.95, 0.1  # of rows; of the labels that the class prior says
 ALL_LABELS, EXPECTED = 0.95, 0.8  # of pairs
 OTHER_CUT = (
@@ -254,7 +253,7 @@ class FitCheck:
         )
 
     def _measure_coherence(self) -> float:
-        """Return the mean cosine between the gradients of two halves of the rows.
+        """Return the mean cosine between the gradients of two halves of the rows, in three splits.
 
         In a network that has learned what it can, what would help one half hurts the other.
         """
@@ -266,18 +265,20 @@ class FitCheck:
         for part in network.modules():  # the risk that training minimised has dropout
             if isinstance(part, nn.modules.dropout._DropoutNd):
                 part.train()
-        device, cosines = training.targets.device, []
+        device, quarters = training.targets.device, []
         with seeded(training.options.seed, device):
-            for _ in range(N_SPLITS):
-                halves = []
-                for rows in self.rows[torch.randperm(len(self.rows))].tensor_split(2):
-                    targets = training.targets.index_select(0, rows.to(device))
-                    risk = training.risk(network(self._take_rows(rows)), targets)
-                    gradients = torch.autograd.grad(risk, weights, allow_unused=True)
-                    parts = [g.to_dense().flatten() for g in gradients if g is not None]
-                    halves.append(torch.cat(parts))
-                cosines.append(float(nn.functional.cosine_similarity(halves[0], halves[1], dim=0)))
+            for rows in self.rows.tensor_split(4):  # which are in a random order
+                targets = training.targets.index_select(0, rows.to(device))
+                risk = training.risk(network(self._take_rows(rows)), targets)
+                gradients = torch.autograd.grad(risk, weights, allow_unused=True)
+                quarters.append(
+                    torch.cat([g.to_dense().flatten() for g in gradients if g is not None])
+                )
         network.eval()
+        total, cosines = sum(quarters), []
+        for other in quarters[1:]:  # with the first quarter it is a half
+            half = quarters[0] + other
+            cosines.append(float(nn.functional.cosine_similarity(half, total - half, dim=0)))
         return float(np.mean(cosines))
 
     def _find_flat_labels(self, classifier: "BaseCandidateClassifier") -> str | None:

@@ -54,6 +54,7 @@ from comes.training import History, predict_scores
 from comes.training.gradients import Risk
 from comes.training.options import Callback, MakeOptimizer
 from comes.training.rows import choose_device, to_device
+from comes.training.speed import few_threads
 
 Model = str | nn.Module | Callable[[int, int], nn.Module]
 
@@ -527,7 +528,8 @@ class CandidateClassifier(RowClassifier):
         """Set what a training learned: first the network, by which the base learns thresholds."""
         self.module_, self.scaling_ = training.network, training.scaling
         self.seen_rows_ = remember_rows(training.features)
-        return super()._keep(training, history)
+        with few_threads(training.network, training.X, training.options.batch_size):
+            return super()._keep(training, history)
 
     def _refuse_held_out_rows(self, what: str) -> None:
         """Raise an error if a setting needs all rows at once."""

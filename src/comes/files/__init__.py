@@ -1,11 +1,8 @@
 """Files on disk, for comes itself: written whole or not at all, caches, downloads, and signals."""
 
-from comes.files.cache import Features as Features
 from comes.files.cache import cache_folder as cache_folder
 from comes.files.cache import data_folder as data_folder
 from comes.files.cache import download as download
-from comes.files.cache import grow_features as grow_features
-from comes.files.cache import read_features as read_features
 from comes.files.cache import unpack_tar as unpack_tar
 from comes.files.signals import defer_from_here as defer_from_here
 from comes.files.signals import deferring_interrupts as deferring_interrupts

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from comes.datasets import Images
 from comes.errors import ComesError, warn_user
-from comes.files import Features, cache_folder, grow_features, read_features
+from comes.files import cache_folder
+from comes.files.features import Features, grow_features, read_features
 from comes.images.backbones import Backbone
 from comes.progress import progress_bar
 from comes.training.checkpoint import weights_hash

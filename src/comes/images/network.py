@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.cluster import KMeans
-from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -199,6 +196,9 @@ def find_clusters(features: npt.NDArray[np.floating], seed: int = 0) -> Clusters
     width is chosen so that pictures belong, in the mean, to a tenth of the clusters: memberships
     are about as even as if they were spread over that many.
     """
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
     rows = np.arange(len(features))
     if len(rows) > MOST_ROWS:
         rows = np.sort(check_random_state(seed).choice(rows, MOST_ROWS, replace=False))
@@ -218,6 +218,8 @@ def find_clusters(features: npt.NDArray[np.floating], seed: int = 0) -> Clusters
 
 def _find_directions(normalised: npt.NDArray[np.float32], seed: int) -> tuple[Tensor, Tensor]:
     """Return the mean and the leading principal components, (d,) and (n_directions, d)."""
+    from sklearn.decomposition import PCA
+
     n, d = normalised.shape
     if n == 1:
         return torch.from_numpy(normalised[0]), torch.eye(1, d)

@@ -22,11 +22,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import stats
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from comes.answers import Answers
 from comes.answers.convert import as_candidates, as_relevant
@@ -121,6 +116,12 @@ def _test_label(
     seed: int,
 ) -> dict[str, float]:
     """Return the exclude rate of one label, and the AUC and p-value of predicting exclusion."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import StratifiedKFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     n, n_excluded = len(excluded), int(excluded.sum())
     row = {"n_known": n, "n_excluded": n_excluded, "rate": n_excluded / n if n else np.nan}
     if min(n_excluded, n - n_excluded) < FEWEST:

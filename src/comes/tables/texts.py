@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from comes.errors import ComesError, first_line
-from comes.files import cache_folder, data_folder, expanded, grow_features, read_features
+from comes.files import cache_folder, data_folder, expanded
+from comes.files.features import grow_features, read_features
 from comes.progress import progress_bar
 
 Vectors = npt.NDArray[np.float32]

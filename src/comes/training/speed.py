@@ -1,11 +1,14 @@
 """What makes the steps of small networks fast: one thread, memory that stays, and CUDA graphs."""
 
 import ctypes
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from threading import Lock
 
 import torch
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
 from comes.models import InputLayer
@@ -28,17 +31,48 @@ def few_threads(model: nn.Module, X: object, batch_size: int) -> Iterator[None]:
     those of a large one do not (docs/develop/speed.md). A network of the user may do anything with
     a row, and sparse rows are products of vectors: the latter get one thread, the former all.
     """
-    before = torch.get_num_threads()
-    wanted = before
+    work = math.inf
     if any(isinstance(module, InputLayer) for module in model.modules()):
         n_weights = sum(weight.numel() for weight in model.parameters())
         work = 3 * n_weights * batch_size if isinstance(X, Tensor) else 0  # forward and backward
-        wanted = max(1, min(before, int(work / WORK_PER_THREAD)))
+    with threads_for(work):
+        yield
+
+
+@contextmanager
+def threads_for(work: float) -> Iterator[None]:
+    """Compute with as many threads of torch as so many multiplications at a time are worth.
+
+    Where that is one, the products and solvers of numpy and scipy have one, too: on busy cores the
+    second thread of OpenBLAS makes them take more than ten times the CPU seconds.
+    """
+    before = torch.get_num_threads()
+    wanted = int(max(1, min(before, work // WORK_PER_THREAD)))
     torch.set_num_threads(wanted)
+    try:
+        with _one_blas_thread() if wanted == 1 else nullcontext():
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+_blas_lock = Lock()
+_blas_limits: list[threadpool_limits] = []  # of the blocks that are open: BLAS's threads are global
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Limit BLAS inside the block; of blocks in several threads the last one restores it."""
+    with _blas_lock:
+        limit = _blas_limits[0] if _blas_limits else threadpool_limits(1, user_api="blas")
+        _blas_limits.append(limit)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        with _blas_lock:
+            _blas_limits.pop()
+            if not _blas_limits:
+                limit.restore_original_limits()
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
@@ -30,8 +30,11 @@ from comes.errors import ComesError
 from comes.files import check_file_target, expanded, refuse_inputs
 from comes.generation import Case, generate, simulate_answers
 from comes.progress import progress_bar
-from comes.tables import Column, ColumnEncoder, describe_columns
+from comes.tables import Column, describe_columns
 from comes.tables.columns import find_item_column, needs_encoding
+
+if TYPE_CHECKING:
+    from comes.tables import ColumnEncoder
 
 DESCRIPTION = "project.json"
 FIELDS = ("features", "feature_columns", "n_features", "text")  # a project may be read with these
@@ -110,11 +113,13 @@ def reading_files(reading: ReadOptions | None) -> tuple[str | Path | None, ...]:
 
 def make_encoder(
     dataset: Dataset, reading: ReadOptions | None, embedding: str | None = None
-) -> ColumnEncoder | None:
+) -> "ColumnEncoder | None":
     """Return an encoder that takes columns for what the reading says; None if nothing is said.
 
     Texts become vectors of the embedding, if one is named.
     """
+    from comes.tables import ColumnEncoder  # imports scikit-learn; most commands need none
+
     X, kinds = dataset.X, _name_kinds(dataset, reading)
     if embedding is None:
         return ColumnEncoder(kinds) if kinds else None
@@ -156,6 +161,8 @@ def list_columns(dataset: Dataset, reading: ReadOptions | None = None) -> list[d
 
     Features come first. Columns of complete numbers are features as they are.
     """
+    from comes.tables import ColumnEncoder
+
     reading = reading or ReadOptions()
     encoder, X = make_encoder(dataset, reading), dataset.X
     if not isinstance(X, pd.DataFrame):
