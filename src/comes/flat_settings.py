@@ -43,7 +43,7 @@ PUBLISHED_1_0_0: Mapping[str, Any] = {
 DEFAULT_1_0_0: Mapping[str, Any] = {
     **PUBLISHED_1_0_0,
     "flood_level": "auto",
-    "scale": "auto",
+    "scale": "columns",  # which was called auto
     "mistake_rate": 0.0,
     "uses_maybe": True,
 }
@@ -97,8 +97,8 @@ def frozen_settings(
     method: str, training: str | None, images: Any, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the settings of a spec of version 1.0.0, with what it leaves out."""
-    if settings.get("threshold") == "auto":
-        settings = {**settings, "threshold": BOTH_1_0_0["threshold"]}
+    renamed = {"threshold": BOTH_1_0_0["threshold"], "scale": DEFAULT_1_0_0["scale"]}
+    settings = {**settings} | {k: v for k, v in renamed.items() if settings.get(k) == "auto"}
     if images:
         return {**IMAGES_1_0_0, **settings}
     if training is None:

@@ -48,6 +48,8 @@ PAPER_TRAINING: Mapping[str, Any] = {
     "dropout": 0.0,
     "n_networks": 1,
     "starts_at_prior": False,
+    "model": "mlp",
+    "scale": "columns",
 }
 MEASURED_TRAINING: Mapping[str, Any] = {
     "optimizer": "adam",
@@ -57,6 +59,8 @@ MEASURED_TRAINING: Mapping[str, Any] = {
     "dropout": 0.5,
     "n_networks": 4,
     "starts_at_prior": True,
+    "model": "wide_and_deep",
+    "scale": "rows",
 }
 
 

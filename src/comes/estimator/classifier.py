@@ -79,17 +79,21 @@ class CandidateClassifier(RowClassifier):
         and ``yes``: how often an irrelevant pair that is asked about is called "no", a relevant one
         "yes"; ``mistake``, one number: how often a relevant pair is called "no", or an irrelevant
         one "yes". The rest is estimated, but for mistakes, of which there are none by default.
-    model : {"mlp", "low_rank", "linear"}, module, or function (n_features, n_labels) -> module
-        A module is copied and trained on from its weights, but for the bias of its last layer: see
+    model : {"auto", "wide_and_deep", "mlp", "low_rank", "linear"}, module, or function
+        ``wide_and_deep`` is ``mlp`` networks and a linear model: the mean of their scores. ``auto``
+        is the method's own. A function makes a module from (n_features, n_labels). A module is
+        copied and trained on from its weights, but for the bias of its last layer: see
         ``optimizer``. The settings below do not depend on whose network it is.
-    hidden : int, hidden units of the ``mlp``, or the rank of ``low_rank``
+    hidden : int, hidden units of an ``mlp``, or the rank of ``low_rank``
     dropout : float, optional
-        Share of the hidden units of the ``mlp`` that are left out of every step.
+        Share of the hidden units of an ``mlp`` that are left out of every step.
     n_networks : int, optional; of ``mlp`` networks that train at once, to average their scores
     encoder : comes.tables.ColumnEncoder, optional; of tables that are more than numbers
-    scale : {"auto", "dense", "standard", "centre", "maxabs"} or None
+    scale : {"auto", "rows", "columns", "dense", "standard", "centre", "maxabs"} or None
         Scaling of the features, part of the model. ``dense`` is ``standard`` for dense X and none
-        for sparse X; ``auto`` is the same, but leaves columns of 0 and 1 as they are.
+        for sparse X; ``columns`` is the same, but leaves columns of 0 and 1 as they are; ``rows``
+        is ``columns``, and then multiplies the whole matrix so that its rows have a length of at
+        least 10 (root mean square). ``auto`` is the method's own.
     epochs, batch_size : int, optional
     optimizer : {"sgd", "adam", "adamw"}, function of parameters -> torch optimiser, or dict
         A function sets its own learning rate and weight decay. A dict has the ``name`` and what is
@@ -97,10 +101,10 @@ class CandidateClassifier(RowClassifier):
         along a half cosine; ``starts_at_prior``: whether the bias of the last layer starts at the
         log odds of the class prior.
     learning_rate : float, optional
-        These, dropout, n_networks and starts_at_prior are the method's own by default. "likelihood"
-        and "bce": four networks, dropout 0.5, Adam at 5e-4 in batches of 64, started at the class
-        prior, for up to 25 epochs (fewer where few answers are sure, more on small sets:
-        docs/guide/training.md). Others: as the paper trains, see `as_published`. "sgd" and the
+        These, model, scale, dropout, n_networks and starts_at_prior are the method's own by
+        default. "likelihood" and "bce": a linear model, trained to its end, and four networks,
+        dropout 0.5, Adam at 5e-4 in batches of 64, started at the class prior, for up to 25 epochs
+        (fewer where few answers are sure, more on small sets: docs/guide/training.md). Others: as the paper trains, see `as_published`. "sgd" and the
         linear model have the paper's steps with every method.
     weight_decay : float
     threshold : {"auto", "half", "zero", "prior", "risk", "f1", "minmax"}
@@ -175,7 +179,7 @@ class CandidateClassifier(RowClassifier):
         *,
         class_prior: npt.ArrayLike | None = None,
         rates: dict[str, Any] | AnswerRates | None = None,
-        model: Model = "mlp",
+        model: Model = "auto",
         hidden: int = 500,
         dropout: float | None = None,
         n_networks: int | None = None,
@@ -429,7 +433,7 @@ class CandidateClassifier(RowClassifier):
                     else state.counts,
                 }
             X, read, weight = self._weigh_rows(X, read, sample_weight)
-            training = prepare(self, X, read, weight=weight, **begun)
+            training = prepare(self, X, read, weight=weight, is_part=True, **begun)
             optimizer = _ResumedOptimizer(training.options.optimizer, state and state.optimizer)
             n_parts = state.n_parts if state else 0
             options = replace(

@@ -27,11 +27,11 @@ from torch import Tensor, nn
 
 from comes.answers import AnswerRates, Answers, State
 from comes.answers.convert import keep_one_excluded
-from comes.errors import ComesError
+from comes.errors import ComesError, listed
 from comes.estimator.checks import check_labels
 from comes.estimator.inputs import has_many_labels
 from comes.estimator.rates import determine_rates
-from comes.estimator.scaling import Scaling, fit_scaling, is_scaled_for_priors
+from comes.estimator.scaling import Scaling, fit_scaling
 from comes.methods import METHODS, PAPER_TRAINING, Counts, Method, Rates, find_method, sum_rows
 from comes.models import Ensemble, InputLayer, linear, low_rank, mlp
 from comes.models.tabular import EnsembleRisk, find_label_head
@@ -42,6 +42,7 @@ from comes.training import History, TrainOptions, Validation, make_optimizer, pr
 from comes.training.checkpoint import Checkpoint, weights_hash
 from comes.training.gradients import Risk
 from comes.training.label_chunks import LabelChunks, SparseTargetRows
+from comes.training.linear import fit_linear_part
 from comes.training.loop import Rows
 from comes.training.pixels import PixelRows
 from comes.training.processes import broadcast_from_first, gather_objects, join_processes
@@ -196,6 +197,7 @@ def prepare(
     network: nn.Module | None = None,  # an earlier one to go on with, and
     scaling: Scaling | None = None,  # the scaling that it was trained with
     earlier_counts: Counts | None = None,  # of earlier calls of partial_fit
+    is_part: bool = False,  # of more rows that are to come
     is_shared: bool = False,  # by the processes that torchrun started
 ) -> Training:
     """Do everything before the first step: checks, scaling, rates, first weights, risk."""
@@ -207,11 +209,20 @@ def prepare(
     if earlier_counts is None:  # a later part may lack a label
         check_labels(answers, method)
     settings = choose_settings(classifier, method)
+    if settings["model"] == "wide_and_deep":
+        if method.is_custom or not method.has_sparse_targets:
+            able = [name for name, other in METHODS.items() if other.has_sparse_targets]
+            raise ComesError(
+                f"model 'wide_and_deep' needs a risk that is a mean over labels, as those of "
+                f"{listed(able)}; got method {method.name!r}. Take model='mlp'."
+            )
+        if is_many or is_part or shards is not None:  # the linear model is fitted to all rows
+            settings["model"] = "mlp"
     device = choose_device(classifier.device)
     device = join_processes(device) if is_shared else device
     if shards is None:
         seed = draw_seed(classifier.random_state, is_shared=is_shared)
-        scaling = scaling or fit_scaling(X, classifier.scale, weight)
+        scaling = scaling or fit_scaling(X, settings["scale"], weight)
         scaled = scaling(X)
         d = X.shape[1]
     else:
@@ -220,7 +231,7 @@ def prepare(
     with seeded(seed, device):
         if network is None:
             q = answers.shape[1]
-            network = make_network(classifier.model, d, q, classifier.hidden, settings)
+            network = make_network(d, q, classifier.hidden, settings)
         else:
             network = copy.deepcopy(network)
         network = network.to(device)
@@ -231,8 +242,7 @@ def prepare(
         find_label_head(network)  # or say so, before anything takes long
 
     def estimate() -> Rates:
-        is_scaled = X is not None and is_scaled_for_priors(X, classifier.scale)
-        features, sample = (scaled if is_scaled else X), answers
+        features, sample = X, answers
         if shards is not None and not is_many:
             features, sample = shards.sample(ROWS_FOR_RATES)
         return determine_rates(
@@ -242,7 +252,6 @@ def prepare(
             class_prior=classifier.class_prior,
             rates=classifier.rates,
             seed=seed,
-            is_scaled=is_scaled,
             needs_prior=classifier.threshold in LEARNED_THRESHOLDS,
             clean=clean,
             weight=weight,
@@ -269,7 +278,19 @@ def prepare(
     counts = Counts.of(train_answers, train_weight)
     counts = counts if earlier_counts is None else earlier_counts + counts
     risk: Any = _on_device(method.make_risk(rates, counts), device)
+    targets: Any = None
+    if shards is None:
+        targets = make_targets(method, rates, train_answers, device, seed, is_sparse=is_many)
+    train_weight = None if train_weight is None else torch.tensor(train_weight).float()
     if isinstance(network, Ensemble):
+        if network.linear is not None and not is_part:
+
+            def fit() -> dict[str, Tensor]:
+                layer = network.linear
+                fit_linear_part(layer, train_X, targets, risk, train_weight, seed=seed)
+                return dict(layer.state_dict())
+
+            network.linear.load_state_dict(broadcast_from_first(fit) if is_shared else fit())
         risk = EnsembleRisk(risk)
     if is_many:
         n_scored = options.batch_size * settings["n_networks"]
@@ -280,9 +301,7 @@ def prepare(
         scaling=scaling,
         network=network,
         X=to_device(train_X, device) if shards is None else shards.rows(method, rates, device),
-        targets=None
-        if shards
-        else make_targets(method, rates, train_answers, device, seed, is_sparse=is_many),
+        targets=targets,
         risk=risk,
         counts=counts,
         options=options,
@@ -290,13 +309,13 @@ def prepare(
         may_be_graph=not is_many
         and shards is None
         and not method.is_custom
-        and all(isinstance(part, str) for part in (classifier.model, settings["optimizer"])),
+        and all(isinstance(settings[part], str) for part in ("model", "optimizer")),
         features=X,
         answers=answers,
         held_out=held_out,
         is_shared=is_shared,
         clean=clean,
-        weight=None if train_weight is None else torch.tensor(train_weight, device=device).float(),
+        weight=None if train_weight is None else train_weight.to(device),
     )
 
 
@@ -308,6 +327,9 @@ def choose_settings(classifier: "CandidateClassifier", method: Method) -> dict[s
     """
     settings = dict(method.training)
     given = {name: getattr(classifier, name) for name in settings if name != "starts_at_prior"}
+    scale = settings["scale"] if given["scale"] == "auto" else given["scale"]  # None is a scaling
+    if isinstance(classifier.model, str) and classifier.model == "auto":
+        given["model"] = None
     if isinstance(classifier.optimizer, dict):
         given |= {"optimizer": classifier.optimizer.get("name")}
         given |= {name: classifier.optimizer.get(name) for name in OPTIMIZER_SETTINGS}
@@ -316,7 +338,8 @@ def choose_settings(classifier: "CandidateClassifier", method: Method) -> dict[s
         settings |= {name: PAPER_TRAINING[name] for name in STEPS}
     settings |= {"momentum": 0.9, "cosine": True}
     settings |= {name: value for name, value in given.items() if value is not None}
-    if classifier.model != "mlp":
+    settings["scale"] = scale
+    if settings["model"] not in ("mlp", "wide_and_deep"):
         settings["n_networks"] = 1
     return settings
 
@@ -366,8 +389,9 @@ def _make_options(
     )
 
 
-def make_network(model: Any, d: int, q: int, hidden: int, settings: dict[str, Any]) -> nn.Module:
+def make_network(d: int, q: int, hidden: int, settings: dict[str, Any]) -> nn.Module:
     """Return the network that the settings name, for d features and q labels."""
+    model = settings["model"]
     if isinstance(model, nn.Module):
         return copy.deepcopy(model)
     if callable(model):
@@ -375,20 +399,21 @@ def make_network(model: Any, d: int, q: int, hidden: int, settings: dict[str, An
         return network
     n_networks, dropout = settings["n_networks"], settings["dropout"]
     n_weights = n_networks * hidden * (d + q)
-    if model in ("mlp", "low_rank") and n_weights > MOST_WEIGHTS:
+    if model in ("mlp", "wide_and_deep", "low_rank") and n_weights > MOST_WEIGHTS:
         raise ComesError(
             f"a network of {n_networks} x {hidden} hidden units would take "
             f"{4 * n_weights / 2**30:.0f} GiB. Lower hidden."
         )
-    if model == "mlp" and n_networks > 1:
-        return Ensemble(d, q, hidden, dropout=dropout, n_networks=n_networks)
+    if model == "wide_and_deep" or (model == "mlp" and n_networks > 1):
+        how: Any = {"dropout": dropout, "n_networks": n_networks}
+        return Ensemble(d, q, hidden, **how, has_linear=model == "wide_and_deep")
     if model in ("mlp", "low_rank"):
         return (mlp if model == "mlp" else low_rank)(d, q, hidden, dropout=dropout)
     if model == "linear":
         return linear(d, q)
     raise ComesError(
-        "model must be 'mlp', 'low_rank', 'linear', a module or a function (d, q) -> module; got "
-        f"{model!r}."
+        "model must be 'auto', 'wide_and_deep', 'mlp', 'low_rank', 'linear', a module or a function "
+        f"(d, q) -> module; got {model!r}."
     )
 
 

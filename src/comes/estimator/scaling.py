@@ -1,5 +1,6 @@
 """Feature scaling as part of a fitted model: x becomes (x - shift) / scale."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,8 @@ from comes.errors import ComesError, warn_user
 from comes.estimator.inputs import check_entries, has_finite_entries
 
 FAR = 1e6  # deviations: no row of training is as far from the others
-SCALINGS = ("auto", "dense", "standard", "centre", "maxabs")
+SCALINGS = ("rows", "columns", "dense", "standard", "centre", "maxabs")
+LEAST_LENGTH = 10.0  # of rows: that of a hundred standardised columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +50,6 @@ class Scaling:
         return result
 
 
-def is_scaled_for_priors(X: Any, how: str | None) -> bool:
-    """Return whether X so scaled is, bit for bit, what the estimators of priors would train on."""
-    if sparse.issparse(X) or X.dtype != np.float64:
-        return False
-    return how in ("dense", "standard") or (how == "auto" and not find_flags(X).any())
-
-
 def find_flags(X: Any) -> npt.NDArray[np.bool_]:
     """Return which columns hold nothing but 0 and 1, (d,)."""
     values = np.asarray(X)
@@ -77,8 +72,10 @@ class ScaleFold:
 
     ``standard`` subtracts the mean and divides by the standard deviation, ``centre`` subtracts the
     mean alone, ``maxabs`` divides by the largest absolute value, None does nothing; ``dense`` is
-    ``standard`` for dense X and nothing for sparse X; ``auto`` is the same, but columns of 0 and 1
-    stay as they are: divided by its standard deviation, a rare flag would outweigh everything else.
+    ``standard`` for dense X and nothing for sparse X; ``columns`` is the same, but columns of 0 and
+    1 stay as they are: divided by its standard deviation, a rare flag would outweigh everything
+    else. ``rows`` is ``columns``, and then multiplies the whole matrix, so that the root mean
+    square length of its rows is at least 10: short rows, such as TF-IDF, are learned slowly.
     """
 
     def __init__(self, how: str | None, is_sparse: bool) -> None:
@@ -90,7 +87,8 @@ class ScaleFold:
                 f"scale={how!r} subtracts the mean, which would fill a sparse X. "
                 "Take scale='maxabs' or None, or pass a dense X."
             )
-        self.how = None if is_sparse and how in ("auto", "dense") else how
+        self.how = None if is_sparse and how in ("rows", "columns", "dense") else how
+        self.lengthens, self._squares, self._n_rows = how == "rows", 0.0, 0  # of sparse rows
         self._moments, self._largest = StandardScaler(), MaxAbsScaler()
         self._flags: Any = True  # which columns hold nothing but 0 and 1
 
@@ -100,11 +98,18 @@ class ScaleFold:
             self._largest.partial_fit(X)
         elif self.how is not None:
             self._moments.partial_fit(X, sample_weight=weight)
-        if self.how == "auto":
+        if self.how in ("rows", "columns"):
             self._flags &= find_flags(X)
+        if self.lengthens and sparse.issparse(X):
+            self._squares += float(X.multiply(X).sum())
+            self._n_rows += X.shape[0]
+            self._n_columns = X.shape[1]
 
     def finish(self) -> Scaling:
         """Return the scaling."""
+        if self.how is None and self._squares:
+            length = math.sqrt(self._squares / self._n_rows)
+            return Scaling(scale=np.full(self._n_columns, min(1.0, length / LEAST_LENGTH)))
         if self.how is None:
             return Scaling()
         if self.how == "maxabs":
@@ -112,6 +117,10 @@ class ScaleFold:
         mean, deviation = self._moments.mean_, self._moments.scale_
         if self.how == "centre":
             return Scaling(mean)
-        if self.how == "auto":
-            return Scaling(np.where(self._flags, 0.0, mean), np.where(self._flags, 1.0, deviation))
+        if self.how in ("rows", "columns"):
+            squares = np.where(self._flags, mean, self._moments.var_ > 0)  # a column's mean square
+            length = math.sqrt(squares.sum()) if self.lengthens else LEAST_LENGTH
+            stretch = min(1.0, length / LEAST_LENGTH) or 1.0
+            deviation = np.where(self._flags, 1.0, deviation) * stretch
+            return Scaling(np.where(self._flags, 0.0, mean), deviation)
         return Scaling(mean, deviation)

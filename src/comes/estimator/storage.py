@@ -26,6 +26,7 @@ from comes.estimator.scaling import Scaling
 from comes.files import expanded, replacing_folder
 from comes.flat_settings import from_flat
 from comes.methods import DEFAULT, METHODS, Rates, find_method
+from comes.models import Ensemble
 from comes.selection.calibration import Calibration
 from comes.tables import ColumnEncoder
 from comes.training import History
@@ -55,13 +56,20 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         "feature_names": classifier.feature_names,
         "item": classifier.item_column_,
         # The size of the network, so that later defaults do not change what is loaded.
-        "network": {name: settings[name] for name in PLAIN_NETWORK},
+        "network": {name: settings[name] for name in PLAIN_NETWORK} | _describe_model(classifier),
     }
     encoder = getattr(classifier, "encoder_", None)
     if encoder is not None:
         description["columns"], arrays = encoder.state()
         tensors |= {COLUMNS + name: torch.as_tensor(a) for name, a in arrays.items()}
     write_model(path, description, tensors)
+
+
+def _describe_model(classifier: "CandidateClassifier") -> dict[str, str]:
+    """Return what model="auto" became: a stream, say, has no linear model."""
+    if isinstance(classifier.module_, Ensemble):
+        return {"model": "mlp" if classifier.module_.linear is None else "wide_and_deep"}
+    return {}
 
 
 def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
@@ -84,7 +92,7 @@ def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
         settings |= description.get("network", PLAIN_NETWORK)
         d, q = classifier.n_inputs_, len(classifier.label_names_)
         with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
-            module = make_network(classifier.model, d, q, classifier.hidden, settings)
+            module = make_network(d, q, classifier.hidden, settings)
         classifier.module_ = restore_weights(module, take_tensors(tensors, "module."))
     except (KeyError, TypeError, AttributeError) as error:
         raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error

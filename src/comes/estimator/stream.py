@@ -15,7 +15,7 @@ from comes.answers.convert import keep_one_excluded
 from comes.datasets import Dataset, ShardedDataset, open_shards
 from comes.errors import ComesError
 from comes.estimator.inputs import CountedAnswers, add_rows, remember_rows
-from comes.estimator.prepare import Training, draw_seed
+from comes.estimator.prepare import Training, choose_settings, draw_seed
 from comes.estimator.scaling import ScaleFold, Scaling, fit_scaling
 from comes.methods import Method, Rates, find_method
 from comes.priors.pooled import AnswerCounts
@@ -56,8 +56,9 @@ class ShardStream:
         if is_shared:
             join_processes(choose_device(classifier.device))
         self.seed = draw_seed(classifier.random_state, is_shared=is_shared)
+        scale = choose_settings(classifier, find_method(classifier.method))["scale"]
         learned = gather_statistics(
-            shards, scale=classifier.scale, encoder=classifier.encoder, seed=self.seed
+            shards, scale=scale, encoder=classifier.encoder, seed=self.seed
         )
         self.encoder, self.scaling, self.buffer = learned.encoder, learned.scaling, buffer_rows
         self.answers = CountedAnswers(
@@ -142,7 +143,7 @@ class StreamStatistics:
 def gather_statistics(
     blocks: Iterable[Dataset],
     *,
-    scale: str | None = "auto",
+    scale: str | None = "columns",
     encoder: ColumnEncoder | None = None,
     sample_rows: int = SAMPLE_ROWS,
     seed: int = 0,

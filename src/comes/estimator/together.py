@@ -70,14 +70,15 @@ class Fitting:
     def make_key(self) -> tuple[Any, ...] | None:
         """Return what all of its batch have in common; None if it is better trained alone."""
         model, X, (n, d, q) = self.classifier, self.X, self.shape
-        method, is_mlp = find_method(model.method), model.model == "mlp"
+        method = find_method(model.method)
         settings = choose_settings(model, method)
+        is_mlp = settings["model"] == "mlp"
         is_frame, batch_size = isinstance(X, pd.DataFrame), settings["batch_size"]
         weights = model.hidden * (d + q) if is_mlp else d * q
         is_small = min(n, batch_size) * weights <= SMALL_STEP
         if (
             method.is_custom
-            or not (model.model in ("mlp", "linear") and isinstance(settings["optimizer"], str))
+            or not (settings["model"] in ("mlp", "linear") and isinstance(settings["optimizer"], str))
             or (model.early_stopping or model.callbacks is not None or model.verbose > 0)
             # Each draws what it leaves out, and is a batch already.
             or (is_mlp and (settings["dropout"] or settings["n_networks"] > 1))

@@ -196,10 +196,12 @@ def low_rank(d: int, q: int, rank: int = 500, *, dropout: float = 0.0) -> nn.Mod
 
 
 class Ensemble(nn.Module):
-    """Several `mlp` networks on the same rows.
+    """Several `mlp` networks on the same rows, and perhaps a linear model beside them.
 
     Their first layers are one wide layer, so that the rows are read once. In training mode the
-    scores of each network come out, (n, n_networks, q); in evaluation mode their mean, (n, q).
+    scores of each network come out, (n, n_networks, q); in evaluation mode their mean, (n, q), or
+    that of it and the scores of the linear model. The latter is not trained with the networks:
+    `comes.training.linear` sets its weights.
 
     Parameters
     ----------
@@ -211,6 +213,8 @@ class Ensemble(nn.Module):
         Probability of a hidden unit to be zeroed in a training step.
     n_networks : int
         Number of networks.
+    has_linear : bool
+        Whether there is a linear model.
 
     Examples
     --------
@@ -220,7 +224,14 @@ class Ensemble(nn.Module):
     """
 
     def __init__(
-        self, d: int, q: int, hidden: int = 500, *, dropout: float = 0.0, n_networks: int = 4
+        self,
+        d: int,
+        q: int,
+        hidden: int = 500,
+        *,
+        dropout: float = 0.0,
+        n_networks: int = 4,
+        has_linear: bool = False,
     ) -> None:
         super().__init__()
         self.inputs = InputLayer(d, n_networks * hidden)
@@ -228,11 +239,15 @@ class Ensemble(nn.Module):
         bound = 1 / math.sqrt(hidden)
         self.weight = nn.Parameter(torch.empty(n_networks, hidden, q).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(n_networks, 1, q).uniform_(-bound, bound))
+        self.linear = InputLayer(d, q).requires_grad_(False) if has_linear else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the scores of each network in training mode, else their mean."""
+        """Return the scores of each network in training mode, else the mean."""
         scores = torch.baddbmm(self.bias, self.units(x), self.weight).transpose(0, 1)
-        return scores if self.training else scores.mean(dim=1)
+        if self.training:
+            return scores
+        mean = scores.mean(dim=1)
+        return mean if self.linear is None else (mean + self.linear(x)) / 2
 
     def units(self, x: Tensor) -> Tensor:
         """Return the hidden units of each network, (n_networks, n, hidden)."""

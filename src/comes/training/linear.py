@@ -1,0 +1,144 @@
+"""The linear part of a network: the weights that minimise its risk, and their ridge.
+
+With few answers a network is either stopped too early or learns them by heart. A linear model can
+be trained to its end, and how strongly its weights are held back is found out of fold:
+
+    risk(X W + b) + ridge / 2 * |W|^2 * (mean squared length of a row)
+
+is minimised by L-BFGS for ever weaker ridges, each from the weights of the one before, until the
+risk of rows that were left out rises.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy import sparse
+from scipy.optimize import minimize
+from torch import Tensor
+
+from comes.models import InputLayer
+from comes.training.gradients import Risk
+from comes.training.speed import threads_for
+
+FloatArray = npt.NDArray[np.float32]
+
+RIDGES = tuple(0.03 / 10 ** (step / 2) for step in range(8))  # 0.03 to 1e-5
+PATH_STEPS, LAST_STEPS = 15, 40  # of L-BFGS: for every ridge of the path, and with the best
+N_FOLDS = 3
+MOST_ROWS, MOST_LABELS = 20_000, 24  # more add nothing to weights; to the choice of the ridge
+PAIRS_KEPT = 8  # of steps and gradients, by which L-BFGS knows how the risk bends
+
+
+def fit_linear_part(
+    layer: InputLayer,
+    X: Any,  # scaled features, an array or CSR matrix, (n, d)
+    targets: Tensor,  # (n, q)
+    risk: Any,  # a mean over labels, with select_labels(labels)
+    weight: Tensor | None = None,  # of every row, (n,)
+    *,
+    seed: int = 0,
+) -> float:
+    """Set the weights of a linear layer, from those it has; return the ridge that was chosen."""
+    n, q = targets.shape
+    rng = np.random.default_rng(seed)
+    if n > MOST_ROWS:
+        rows = np.sort(rng.permutation(n)[:MOST_ROWS])
+        X, targets, weight = _take(X, targets, weight, rows)
+    X, targets = _as_float(X), targets.cpu()
+    weight = None if weight is None else weight.cpu()
+    risk = risk.to("cpu")
+    squares = X.multiply(X).sum() if sparse.issparse(X) else np.square(X).sum(dtype=np.float64)
+    length = max(float(squares) / X.shape[0], np.finfo(np.float32).tiny)
+    start = layer.weight.detach().cpu().numpy() * 0, layer.bias.detach().cpu().numpy()
+    with threads_for(2 * X.shape[0] * X.shape[1] * q):
+        ridge = _choose_ridge(X, targets, risk, weight, start, length, rng)
+        ends = _follow_path(X, targets, risk, weight, start, [ridge * length], LAST_STEPS)
+        slopes, level = next(ends)
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(slopes))
+        layer.bias.copy_(torch.from_numpy(level))
+    return ridge
+
+
+def _choose_ridge(
+    X: Any,
+    targets: Tensor,
+    risk: Any,
+    weight: Tensor | None,
+    start: tuple[FloatArray, FloatArray],
+    length: float,
+    rng: np.random.Generator,
+) -> float:
+    """Return the ridge with the least risk out of fold, by some of the labels."""
+    n, q = targets.shape
+    labels = torch.from_numpy(np.sort(rng.permutation(q)[:MOST_LABELS]))
+    some, targets = risk.select_labels(labels), targets[:, labels]
+    start = start[0][:, labels], start[1][labels]
+    fold, ridges = rng.permutation(n) % N_FOLDS, [ridge * length for ridge in RIDGES]
+    paths = [
+        _follow_path(*_take(X, targets, weight, fold != k, some), start, ridges, PATH_STEPS)
+        for k in range(N_FOLDS)
+    ]
+    best, least = RIDGES[0], np.inf
+    for ridge, of_folds in zip(RIDGES, zip(*paths, strict=True), strict=True):
+        scores = np.empty(targets.shape, np.float32)
+        for k, (slopes, level) in enumerate(of_folds):
+            scores[fold == k] = X[fold == k] @ slopes + level
+        values = [] if weight is None else [weight]
+        left_out = float(some(torch.from_numpy(scores), targets, *values))
+        if not left_out < least:
+            break
+        best, least = ridge, left_out
+    return best
+
+
+def _follow_path(
+    X: Any,
+    targets: Tensor,
+    risk: Risk,
+    weight: Tensor | None,
+    start: tuple[FloatArray, FloatArray],
+    ridges: Sequence[float],
+    n_steps: int,
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the weights (d, q) and biases (q,) of every ridge, each from those of the one before."""
+    d, q = start[0].shape
+    values, transposed = [] if weight is None else [weight], X.T
+    numbers = np.concatenate([part.ravel() for part in start]).astype(np.float64)
+
+    def split(numbers: npt.NDArray[np.float64]) -> tuple[FloatArray, FloatArray]:
+        return numbers[:-q].reshape(d, q).astype(np.float32), numbers[-q:].astype(np.float32)
+
+    def evaluate(numbers: Any, ridge: float) -> tuple[float, Any]:
+        slopes, level = split(numbers)
+        scores = torch.from_numpy(np.asarray(X @ slopes) + level).requires_grad_()
+        value = q * risk(scores, targets, *values)
+        (gradient,) = torch.autograd.grad(value, scores)
+        by_slope = transposed @ gradient.numpy() + ridge * slopes
+        both = np.concatenate([by_slope.ravel(), gradient.sum(dim=0).numpy()])
+        return float(value) + ridge / 2 * float(np.square(slopes).sum()), both.astype(np.float64)
+
+    for ridge in ridges:
+        found = minimize(
+            evaluate,
+            numbers,
+            (ridge,),
+            "L-BFGS-B",
+            jac=True,
+            options={"maxiter": n_steps, "maxcor": PAIRS_KEPT},
+        )
+        numbers = found.x
+        yield split(numbers)
+
+
+def _take(X: Any, targets: Tensor, weight: Tensor | None, rows: Any, *between: Any) -> Any:
+    """Return some rows of features, targets and weights; what is between stays."""
+    chosen = torch.from_numpy(rows)
+    return X[rows], targets[chosen], *between, None if weight is None else weight[chosen]
+
+
+def _as_float(X: Any) -> Any:
+    return sparse.csr_array(X, dtype=np.float32) if sparse.issparse(X) else np.float32(X)
