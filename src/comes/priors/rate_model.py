@@ -117,17 +117,22 @@ def score_out_of_fold(
     X, rng = _shorten_rows(X), np.random.default_rng(seed)
     folds = [fold for _, fold in KFold(N_FOLDS, shuffle=True, random_state=seed).split(Y)]
     parts = [rng.permutation(fold)[: MOST_SUMMED // N_FOLDS] for fold in folds]
-    grams = np.array([_dense(X[rows].T @ X[rows]) for rows in parts])
-    moments = np.array([X[rows].T @ Y[rows] for rows in parts])
-    size = max(np.trace(grams.sum(axis=0)) / grams.shape[1], 1e-9)  # mean eigenvalue
+    mean = np.asarray(X.mean(axis=0), dtype=np.float32).ravel()
+    grams, moments = [], []
+    for rows in parts:  # a sparse X stays as it is: the means are taken out of its products
+        lift = np.outer(np.asarray(X[rows].sum(axis=0)) - len(rows) / 2 * mean, mean)
+        grams.append(_dense(X[rows].T @ X[rows]) - lift - lift.T)
+        moments.append(X[rows].T @ Y[rows] - np.outer(mean, Y[rows].sum(axis=0)))
+    gram_of_all, moment_of_all = sum(grams), sum(moments)
+    size = max(np.trace(gram_of_all) / len(mean), 1e-9)  # mean eigenvalue
     best, logits = -np.inf, np.zeros_like(Y)
     for strength in STRENGTHS:
         score = np.empty_like(Y)
-        for k, fold in enumerate(folds):
-            gram = np.delete(grams, k, axis=0).sum(axis=0)
-            gram[np.diag_indices_from(gram)] += strength * size
-            moment = np.delete(moments, k, axis=0).sum(axis=0)
-            score[fold] = X[fold] @ solve(gram, moment, assume_a="pos", overwrite_a=True)
+        for fold, gram, moment in zip(folds, grams, moments, strict=True):
+            rest = gram_of_all - gram
+            rest[np.diag_indices_from(rest)] += strength * size
+            weights = solve(rest, moment_of_all - moment, assume_a="pos", overwrite_a=True)
+            score[fold] = X[fold] @ weights - mean @ weights
         high = (score * is_yes).sum(axis=0) / np.maximum(n_yes, 1)
         low = (score * is_no).sum(axis=0) / np.maximum(n_no, 1)
         inside = (score**2 * (is_yes | is_no)).sum(axis=0) - n_yes * high**2 - n_no * low**2
@@ -153,6 +158,8 @@ def _shorten_rows(X: Any) -> Any:
         X = X[:, np.sort(np.argsort(-np.asarray(length).ravel())[:MOST_COLUMNS])]
     elif d > n:
         products = _dense(X @ X.T).astype(np.float64)
+        products -= products.mean(axis=0)
+        products -= products.mean(axis=1, keepdims=True)
         products[np.diag_indices(n)] += 1e-6 * max(np.trace(products) / n, 1e-9)
         X = cholesky(products, lower=True).astype(np.float32)
     return X
