@@ -33,7 +33,7 @@ SCORED: dict[Any, npt.NDArray[np.float32]] = {}
 
 
 def score_once(X: Any, states: Any, seed: int) -> npt.NDArray[np.float32]:
-    """Return the scores of the small models, which are trained once for the same rows and seed."""
+    """Return the scores of rows, which are found once for the same rows and seed."""
     values = X.toarray() if sparse.issparse(X) else X
     key = sparse.issparse(X), values.tobytes(), states.tobytes(), states.shape, seed
     if key not in SCORED:
@@ -42,8 +42,8 @@ def score_once(X: Any, states: Any, seed: int) -> npt.NDArray[np.float32]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few_steps() -> Iterator[None]:
-    """Train the small models for less long, and once for all estimators of the same rows."""
+def scored_once() -> Iterator[None]:
+    """Score the same rows once for all estimators."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(class_prior, "score_out_of_fold", score_once)
         patch.setattr(answer_rates, "score_out_of_fold", score_once)

@@ -35,8 +35,10 @@ def score_by_loops(
 ) -> FloatArray:
     """Return the scores of ridge regression, fold by fold, label by label."""
     score = np.zeros(is_yes.shape)
-    rows = rows - rows.mean(axis=0)
-    size = np.trace(rows.T @ rows) / min(rows.shape)
+    mean, wide = rows.mean(axis=0), rows.shape[1] > len(rows)
+    rows = rows - mean
+    size = np.trace(rows.T @ rows) + (0 if wide else 0.01 * len(rows) * mean @ mean)
+    size /= min(rows.shape)
     for fold in folds:
         rest = np.setdiff1d(np.arange(len(rows)), fold)
         inverse = np.linalg.inv(rows[rest].T @ rows[rest] + strength * size * np.eye(rows.shape[1]))
@@ -81,6 +83,33 @@ def test_scores_are_those_of_ridge_regression_without_the_row(
     monkeypatch.setattr(rate_model, "STRENGTHS", (5.0, 0.2))
     best = max(gains, key=lambda one: one[0])[1]
     np.testing.assert_array_equal(rate_model.score_out_of_fold(X, targets, 7), best)
+
+
+def test_features_and_targets_that_say_nothing_give_scores_all_the_same() -> None:
+    """Constant columns, as many as rows or fewer, and labels that have one value only."""
+    targets = np.random.default_rng(0).random((40, 3)) < 0.5
+    targets[:, 1] = True
+    for d in (3, 30, 60):
+        for X in (np.ones((40, d)), sparse.csr_array(np.ones((40, d))), np.zeros((40, d))):
+            found = rate_model.score_out_of_fold(X, targets, 0)
+            assert np.isfinite(found).all()
+            assert np.ptp(found, axis=0).max() < 0.1, (d, type(X))
+    rows = np.random.default_rng(1).normal(size=(40, 2))
+    assert np.ptp(rate_model.score_out_of_fold(rows, targets, 0), axis=0)[1] < 0.1
+
+
+def test_many_rows_and_columns_leave_scores_much_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums over some of the rows, and the longest columns, tell nearly as much."""
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(3000, 6)) * [3, 3, 3, 3, 0.01, 0.01]
+    targets = rows[:, :2] > rng.normal(size=(3000, 2))
+    every = rate_model.score_out_of_fold(rows, targets, 0)
+    monkeypatch.setattr(rate_model, "MOST_SUMMED", 1000)
+    monkeypatch.setattr(rate_model, "MOST_COLUMNS", 4)
+    for X in (rows, sparse.csr_array(rows)):
+        some = rate_model.score_out_of_fold(X, targets, 0)
+        assert (some != every).any()
+        assert min(np.corrcoef(some.T, every.T)[[0, 1], [2, 3]]) > 0.99
 
 
 def test_features_are_standardised_and_zeros_of_sparse_ones_stay() -> None:

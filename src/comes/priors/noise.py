@@ -119,6 +119,7 @@ def estimate_transition(
     X : array or sparse matrix of shape (n_samples, n_features)
     candidates : bool array of shape (n_samples, n_labels)
     random_state : int, RandomState or None
+        Without effect: nothing here is drawn at random.
     is_scaled : bool
         X is checked and standardised already, as in `CandidateClassifier`.
 

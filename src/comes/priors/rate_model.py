@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.linalg import cholesky, solve
+from scipy.linalg import cho_factor, cho_solve, cholesky
 from scipy.special import expit, logit, ndtri, xlogy
 from scipy.stats import beta
 from sklearn.model_selection import KFold
@@ -52,7 +52,7 @@ FloatArray = npt.NDArray[np.float64]
 Scores = npt.NDArray[np.floating]
 
 N_FOLDS = 5
-STRENGTHS = (100.0, 10.0, 1.0, 0.1)  # of ridge regression, relative to the mean eigenvalue
+STRENGTHS = (30.0, 3.0, 0.3)  # of ridge regression, relative to the mean eigenvalue
 MOST_COLUMNS, MOST_SUMMED = 2000, 20_000  # columns and rows of the sums that give the weights
 
 # The model of the bins
@@ -123,22 +123,23 @@ def score_out_of_fold(
         lift = np.outer(np.asarray(X[rows].sum(axis=0)) - len(rows) / 2 * mean, mean)
         grams.append(_dense(X[rows].T @ X[rows]) - lift - lift.T)
         moments.append(X[rows].T @ Y[rows] - np.outer(mean, Y[rows].sum(axis=0)))
-    gram_of_all, moment_of_all = sum(grams), sum(moments)
-    size = max(np.trace(gram_of_all) / len(mean), 1e-9)  # mean eigenvalue
+    gram_of_all, moment_of_all, n_summed = sum(grams), sum(moments), sum(map(len, parts))
+    # The mean eigenvalue; constant columns of a sparse X are rounding errors, so they count, too.
+    size = (np.trace(gram_of_all) + 0.01 * n_summed * mean @ mean) / len(mean) + 1e-9
     best, logits = -np.inf, np.zeros_like(Y)
     for strength in STRENGTHS:
         score = np.empty_like(Y)
         for fold, gram, moment in zip(folds, grams, moments, strict=True):
             rest = gram_of_all - gram
             rest[np.diag_indices_from(rest)] += strength * size
-            weights = solve(rest, moment_of_all - moment, assume_a="pos", overwrite_a=True)
+            weights = cho_solve(cho_factor(rest, overwrite_a=True), moment_of_all - moment)
             score[fold] = X[fold] @ weights - mean @ weights
         high = (score * is_yes).sum(axis=0) / np.maximum(n_yes, 1)
         low = (score * is_no).sum(axis=0) / np.maximum(n_no, 1)
         inside = (score**2 * (is_yes | is_no)).sum(axis=0) - n_yes * high**2 - n_no * low**2
-        variance = np.maximum(inside / np.maximum(n_yes + n_no, 1), 1e-12)
-        slope = (high - low) / variance
-        gain = (slope * abs(high - low) * n_yes * n_no / np.maximum(n_yes + n_no, 1)).sum()
+        n_both = np.maximum(n_yes + n_no, 1)
+        slope = (high - low) / np.maximum(inside / n_both, 1e-12) * (n_yes > 0) * (n_no > 0)
+        gain = (slope * abs(high - low) * n_yes * n_no / n_both).sum()
         if gain > best:
             slope = np.maximum(slope, 1e-3)  # scores that say nothing still have an order
             best, logits = gain, logit(share) + slope * (score - (high + low) / 2)
