@@ -143,7 +143,7 @@ def score_out_of_fold(
         if gain > best:
             slope = np.maximum(slope, 1e-3)  # scores that say nothing still have an order
             best, logits = gain, logit(share) + slope * (score - (high + low) / 2)
-    return logits.astype(np.float32)
+    return np.asarray(logits, dtype=np.float32)
 
 
 def _shorten_rows(X: Any) -> Any:
