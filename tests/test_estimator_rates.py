@@ -37,7 +37,7 @@ def fit(answers: Any, *, clean: Any = None, **settings: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def blind(quickly_estimated: None) -> Any:
+def blind() -> Any:
     """A fit that estimated all it had to know from the answers."""
     return fit(ANSWERS)
 
