@@ -4,7 +4,6 @@ import functools
 import math
 import pickle
 import warnings
-from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -32,7 +31,6 @@ from comes.methods import CCMN
 from comes.metrics import average_precision
 from comes.models import mlp
 from comes.selection import candidate_scorer
-from quick_priors import quick_priors
 from refusals import refused
 
 RNG = np.random.default_rng(0)
@@ -66,12 +64,6 @@ def fitted() -> CandidateClassifier:
     return classifier().fit(X, CANDIDATES)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quickly_estimated() -> Iterator[None]:
-    with quick_priors():
-        yield
-
-
 # scikit-learn's habits
 
 # scikit-learn's checks hand a classifier one column of classes; ours has a matrix of 0 and 1.
@@ -103,7 +95,7 @@ FAILING_CHECKS = {
 
 
 def test_scikit_learns_checks_but_for_those_that_cannot_apply() -> None:
-    with quick_priors(1), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComesWarning)  # single labels that no row excludes
         results = check_estimator(
             CandidateClassifier(epochs=1, batch_size=100, hidden=4, n_networks=1),

@@ -1,7 +1,6 @@
 """What the estimator finds out before it trains on answers: rates, class priors, a clean sample."""
 
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from comes.estimator import CandidateClassifier
 from comes.generation import independent, simulate_answers
 from comes.methods import Likelihood
 from comes.priors import ClassPriorEstimate, estimate_answer_rates, estimate_class_prior
-from quick_priors import quick_priors
 from refusals import refused
 
 RNG = np.random.default_rng(0)
@@ -31,12 +29,6 @@ RATES = {"no": 0.9, "yes": 0.6}
 KNOWN: dict[str, Any] = {"rates": RATES, "class_prior": PRIOR}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quickly_estimated() -> Iterator[None]:
-    with quick_priors(60):
-        yield
-
-
 def fit(answers: Any, *, clean: Any = None, **settings: Any) -> Any:
     settings = {"epochs": 1, "hidden": 8, "n_networks": 1, "random_state": 0} | settings
     with warnings.catch_warnings():
@@ -45,7 +37,7 @@ def fit(answers: Any, *, clean: Any = None, **settings: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def blind(quickly_estimated: None) -> Any:
+def blind() -> Any:
     """A fit that estimated all it had to know from the answers."""
     return fit(ANSWERS)
 

@@ -1,6 +1,5 @@
 """Warm starts, streams, callbacks, printed epochs, frames, and fits that go on after a stop."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from comes.estimator import fit_together
 from comes.generation import case_b
 from comes.metrics import average_precision
 from comes.training import TrainedEpoch
-from quick_priors import quick_priors
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 5))
@@ -38,12 +36,6 @@ def make(**options: Any) -> CandidateClassifier:
 
 def weights(clf: CandidateClassifier) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in clf.module_.parameters()])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quickly_estimated() -> Iterator[None]:
-    with quick_priors():
-        yield
 
 
 # Callbacks and printed epochs

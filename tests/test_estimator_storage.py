@@ -36,7 +36,6 @@ from comes.methods import (
 from comes.priors import ClassPriorEstimate, RatesEstimate
 from comes.selection.thresholds import recalibrate_to_prior
 from goldens import problems
-from quick_priors import quick_priors
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 5))
@@ -207,8 +206,7 @@ def test_rates_of_people_and_of_mistakes_come_back(tmp_path: Path) -> None:
 
 
 def test_a_model_knows_whether_its_class_prior_was_estimated(tmp_path: Path) -> None:
-    with quick_priors():
-        clf: Any = classifier("likelihood", class_prior=None).fit(X, CANDIDATES)
+    clf: Any = classifier("likelihood", class_prior=None).fit(X, CANDIDATES)
     error, prior = clf.class_prior_error_, clf.class_prior_
     assert error is not None and error.shape == (3,) and (error > 0).all()
     np.testing.assert_array_equal(save_and_load(clf, tmp_path).class_prior_error_, error)

@@ -1,6 +1,5 @@
 """Fits on shards: statistics in one pass, then the model that training in memory gives."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -24,7 +23,6 @@ from comes.models.tabular import find_label_head
 from comes.tables import ColumnEncoder
 from comes.training.loop import Training
 from comes.training.rows import StreamedRows
-from quick_priors import quick_priors
 
 Matrix = npt.NDArray[np.float64]
 N, D, Q, PARTS = 60, 5, 3, 4
@@ -33,12 +31,6 @@ X = RNG.normal(size=(N * PARTS, D)).astype(np.float32)
 RELEVANT = X @ RNG.normal(size=(D, Q)) > 0.3
 NO = ~RELEVANT & (RNG.random(RELEVANT.shape) < 0.5)
 NAMES = ["sea", "sky", "sun"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quickly_estimated() -> Iterator[None]:
-    with quick_priors(60):
-        yield
 
 
 def write_shards(folder: Path, *, with_words: bool = False) -> Path:

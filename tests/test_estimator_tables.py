@@ -15,7 +15,6 @@ from comes.estimator import CandidateClassifier, choose_classifier, cross_fit, f
 from comes.generation import case_b, generate
 from comes.tables import ColumnEncoder
 from mixed_tables import NAMES, make_table
-from quick_priors import quick_priors
 
 FRAME, RELEVANT = make_table()
 CANDIDATES = case_b(RELEVANT, exclude_rate=0.7, seed=0)
@@ -147,8 +146,7 @@ def test_choosing_and_crossing_work_with_tables() -> None:
 
 @pytest.mark.long
 def test_priors_and_processes_take_tables() -> None:
-    with quick_priors(60):
-        estimate = estimate_class_prior(FRAME, CANDIDATES, random_state=0)
+    estimate = estimate_class_prior(FRAME, CANDIDATES, random_state=0)
     assert np.abs(estimate.class_prior - PRIOR).max() < 0.25
     drawn = generate("instance", RELEVANT, FRAME, rate=0.5, seed=0)
     assert drawn.shape == RELEVANT.shape
@@ -156,8 +154,7 @@ def test_priors_and_processes_take_tables() -> None:
 
 def test_clean_rows_may_be_a_table() -> None:
     rows = np.arange(50)
-    with quick_priors():
-        clf = classifier(class_prior=None, epochs=1).fit(
-            FRAME[50:], CANDIDATES[50:], clean=(FRAME.iloc[rows], RELEVANT[rows])
-        )
+    clf = classifier(class_prior=None, epochs=1).fit(
+        FRAME[50:], CANDIDATES[50:], clean=(FRAME.iloc[rows], RELEVANT[rows])
+    )
     assert clf.class_prior_ is not None

@@ -1,6 +1,5 @@
 """Many classifiers fitted at once: each as its own fit."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -24,7 +23,6 @@ from comes.risks import bce_risk
 from comes.tables import ColumnEncoder
 from comes.training import loop
 from comes.training.stacked import train_together
-from quick_priors import quick_priors
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(203, 5))
@@ -46,12 +44,6 @@ def classifiers(method: Any = "comes-hl", **options: Any) -> list[CandidateClass
 def can_be_batched(classifier: CandidateClassifier, data: Any) -> bool:
     rows = np.arange(data.shape[0])
     return Fitting(classifier, data, np.zeros((len(rows), 7)), rows).make_key() is not None
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quickly_estimated() -> Iterator[None]:
-    with quick_priors():
-        yield
 
 
 @pytest.fixture

@@ -148,7 +148,6 @@ def test_of_best_bins_the_lower_rates_are_raised() -> None:
 
 
 def test_candidates_go_to_the_class_prior(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_model, "MIN_STEPS", 20)
     rows = np.random.default_rng(0).normal(size=(200, 3))
     candidates = (rows > 0.5) | (np.random.default_rng(1).random((200, 3)) < [0.3, 0.5, 0.7])
     with warnings.catch_warnings():
@@ -171,7 +170,6 @@ def test_candidates_go_to_the_class_prior(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_classifiers_of_sure_answers_give_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer_rates, "score_out_of_fold", rate_model.score_out_of_fold)
-    monkeypatch.setattr(rate_model, "MIN_STEPS", 60)
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(700, 4))
     relevant = rows > 0.5

@@ -1,8 +1,4 @@
-"""Class priors of labels: counted, estimated from candidates, and filled in where known.
-
-The small models are trained for few steps here; what the usual number of steps gives is in
-tests/system/test_priors_recovery.py.
-"""
+"""Class priors of labels: counted, estimated from candidates, and filled in where known."""
 
 import math
 from collections.abc import Iterator
@@ -37,7 +33,7 @@ SCORED: dict[Any, npt.NDArray[np.float32]] = {}
 
 
 def score_once(X: Any, states: Any, seed: int) -> npt.NDArray[np.float32]:
-    """Return the scores of the small models, which are trained once for the same rows and seed."""
+    """Return the scores of rows, which are found once for the same rows and seed."""
     values = X.toarray() if sparse.issparse(X) else X
     key = sparse.issparse(X), values.tobytes(), states.tobytes(), states.shape, seed
     if key not in SCORED:
@@ -46,10 +42,9 @@ def score_once(X: Any, states: Any, seed: int) -> npt.NDArray[np.float32]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few_steps() -> Iterator[None]:
-    """Train the small models for less long, and once for all estimators of the same rows."""
+def scored_once() -> Iterator[None]:
+    """Score the same rows once for all estimators."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rate_model, "MIN_STEPS", 60)
         patch.setattr(class_prior, "score_out_of_fold", score_once)
         patch.setattr(answer_rates, "score_out_of_fold", score_once)
         yield
@@ -95,7 +90,6 @@ def test_prior_and_exclude_rate_say_nearly_the_same() -> None:
 
 
 def test_the_seed_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_model, "MIN_STEPS", 20)
     first, again, other = (
         estimate_class_prior(X[:300], CANDIDATES[:300], random_state=seed) for seed in (3, 3, 4)
     )
@@ -149,7 +143,6 @@ def test_labels_excluded_nowhere_or_everywhere_have_the_known_values() -> None:
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
 def test_small_and_odd_data_give_numbers_between_0_and_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_model, "MIN_STEPS", 20)
     shares = (0.0, 0.05, 0.5, 0.95, 1.0)
     shapes = ((1, 1), (5, 3), (19, 2), (30, 4))
     cases = [("hierarchical", shape, share) for shape in shapes for share in shares]

@@ -1,11 +1,9 @@
 """Flip rates and transitions."""
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import torch
 from scipy import sparse
 
 from comes.errors import ComesError
@@ -15,13 +13,12 @@ from comes.priors import (
     estimate_flip_rate,
     estimate_transition,
     noise,
-    rate_model,
 )
 from comes.priors.noise import (
     MAX_RATE,
     combine_transition,
-    excluded_entropy,
     exclusion_correlation,
+    fit_softmax,
     flip_rate_from_prior,
 )
 
@@ -32,14 +29,6 @@ RATES = np.array([0.1, 0.4, 0.7, 0.9])
 CANDIDATES = case_a(RELEVANT, RATES, seed=1)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def few_steps() -> Iterator[None]:
-    """Train the small models for less long; tests/system has the usual number of steps."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rate_model, "MIN_STEPS", 60)
-        yield
-
-
 def test_rates_are_found_at_anchor_points() -> None:
     assert abs(estimate_flip_rate(X, CANDIDATES) - RATES).max() < 0.08
     few = estimate_flip_rate(sparse.csr_array(X[:800]), CANDIDATES[:800])
@@ -47,7 +36,6 @@ def test_rates_are_found_at_anchor_points() -> None:
 
 
 def test_the_seed_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_model, "MIN_STEPS", 20)
     rows, candidates = X[:300], CANDIDATES[:300]
     first, again, other = (
         estimate_flip_rate(rows, candidates, random_state=seed) for seed in (3, 3, 4)
@@ -138,7 +126,6 @@ def test_columns_are_distributions_with_a_zero_diagonal() -> None:
         first, again = (estimate_transition(features, EXCLUDING_ONE) for _ in range(2))
         assert_transition(first, 4)
         np.testing.assert_array_equal(first, again)
-    assert (first != estimate_transition(features, EXCLUDING_ONE, random_state=1)).any()
 
 
 def test_transitions_stay_finite_at_the_edges() -> None:
@@ -154,12 +141,30 @@ def test_one_label_leaves_nothing_to_exchange() -> None:
     assert estimate_transition(ROWS, EXCLUDING_ONE[:, :1]).tolist() == [[0.0]]
 
 
-def test_the_entropy_has_the_excluded_labels_in_equal_parts() -> None:
-    scores = torch.tensor([[0.0, 1.0, 2.0], [1.0, 1.0, 1.0]])
-    candidates = torch.tensor([[False, True, False], [True, True, False]])
-    total = math.log(1 + math.e + math.e**2)
-    expected = (((total - 0) + (total - 2)) / 2 + math.log(3)) / 2
-    assert excluded_entropy(scores, candidates).item() == pytest.approx(expected)
+def test_the_softmax_explains_what_rows_exclude() -> None:
+    """Its cost is the entropy with the excluded labels in equal parts, and has no slope left."""
+    rows = ROWS[:200]
+    excluded = RNG.random((200, 3)) < 1 / (1 + np.exp(-rows[:, :3]))
+    weights = fit_softmax(rows, excluded)
+
+    def cost(weights: np.ndarray) -> float:
+        total, n = 0.0, 0
+        for row, out in zip(rows, excluded, strict=True):
+            scores = weights[0] + row @ weights[1:]
+            log_share = scores - math.log(np.exp(scores).sum())
+            if out.any():
+                total, n = total - log_share[out].mean(), n + 1
+        return float(total / n + noise.PENALTY / 2 * (weights**2).sum())
+
+    lowest = cost(weights)
+    for place in np.ndindex(weights.shape):
+        for step in (0.01, -0.01):
+            moved = weights.copy()
+            moved[place] += step
+            assert cost(moved) > lowest - 1e-6, place
+    sparse_weights = fit_softmax(sparse.csr_array(rows), excluded)
+    np.testing.assert_allclose(sparse_weights, weights, atol=1e-3)
+    assert not fit_softmax(rows, np.zeros_like(excluded)).any()
 
 
 def test_correlation_is_the_positive_part_of_phi() -> None:

@@ -1,4 +1,4 @@
-"""Exclude rates: small models, the model of all bins, best bins and bounds."""
+"""Exclude rates: scores, the model of all bins, best bins and bounds."""
 
 import math
 from typing import Any
@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 from scipy import sparse
 from scipy.stats import beta
+from sklearn.model_selection import KFold
 
+from comes.answers import State
 from comes.answers.convert import BoolMatrix
 from comes.priors import rate_model
 from comes.priors.rate_model import (
@@ -26,51 +27,89 @@ FloatArray = npt.NDArray[np.float64]
 Rates = float | FloatArray
 
 
-# Small models
+# Scores
 
 
-def test_rows_are_scored_by_both_models_that_were_not_trained_on_them(
-    monkeypatch: pytest.MonkeyPatch,
+def score_by_loops(
+    rows: FloatArray, is_yes: BoolMatrix, is_no: BoolMatrix, folds: list[Any], strength: float
+) -> FloatArray:
+    """Return the scores of ridge regression, fold by fold, label by label."""
+    score = np.zeros(is_yes.shape)
+    mean, wide = rows.mean(axis=0), rows.shape[1] > len(rows)
+    rows = rows - mean
+    size = np.trace(rows.T @ rows) + (0 if wide else 0.01 * len(rows) * mean @ mean)
+    size /= min(rows.shape)
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(len(rows)), fold)
+        inverse = np.linalg.inv(rows[rest].T @ rows[rest] + strength * size * np.eye(rows.shape[1]))
+        for j in range(is_yes.shape[1]):
+            share = (is_yes[:, j].sum() + 0.5) / ((is_yes | is_no)[:, j].sum() + 1)
+            y = np.where(is_yes[:, j], 1 - share, np.where(is_no[:, j], -share, 0))
+            score[fold, j] = rows[fold] @ inverse @ rows[rest].T @ y[rest]
+    return score
+
+
+@pytest.mark.parametrize("kind", ["candidates", "answers", "sparse", "wide"])
+def test_scores_are_those_of_ridge_regression_without_the_row(
+    kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The fake models score the number of the row, times 1 if linear, times 3 if a network."""
-    fits = []
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(60, 90 if kind == "wide" else 5)) + 0.5
+    states = rng.integers(0, 4, size=(60, 3)).astype(np.int8)
+    states[rows[:, :3] > 1.5] = State.YES
+    targets: Any = states == State.YES if kind != "answers" else states
+    is_yes = states == State.YES
+    is_no = states == State.NO if kind == "answers" else ~is_yes
+    folds = [fold for _, fold in KFold(5, shuffle=True, random_state=7).split(rows)]
+    gains = []
+    for strength in (5.0, 0.2):
+        monkeypatch.setattr(rate_model, "STRENGTHS", (strength,))
+        X = sparse.csr_array(rows) if kind == "sparse" else rows
+        found = rate_model.score_out_of_fold(X, targets, 7)
+        score = score_by_loops(rows, is_yes, is_no, folds, strength)
+        gain = 0.0
+        for j in range(3):
+            yes, no = score[is_yes[:, j], j], score[is_no[:, j], j]
+            variance = (((yes - yes.mean()) ** 2).sum() + ((no - no.mean()) ** 2).sum()) / (
+                len(yes) + len(no)
+            )
+            slope = (yes.mean() - no.mean()) / variance
+            gain += slope * abs(yes.mean() - no.mean()) / (1 / len(yes) + 1 / len(no))
+            share = (len(yes) + 0.5) / (len(yes) + len(no) + 1)
+            expected = math.log(share / (1 - share))
+            expected += max(slope, 1e-3) * (score[:, j] - (yes.mean() + no.mean()) / 2)
+            np.testing.assert_allclose(found[:, j], expected, atol=2e-3)
+        gains.append((gain, found))
+    monkeypatch.setattr(rate_model, "STRENGTHS", (5.0, 0.2))
+    best = max(gains, key=lambda one: one[0])[1]
+    np.testing.assert_array_equal(rate_model.score_out_of_fold(X, targets, 7), best)
 
-    def fit(
-        X: Any, states: Any, risk: Any, seed: int, risk_scale: float, hidden: int | None
-    ) -> Any:
-        assert (states[:, 0] == X[:, 0]).all()
-        fits.append((set(X[:, 0].tolist()), hidden, risk_scale, seed))
-        return fits[-1]
 
-    def score(model: Any, X: Any) -> Any:
-        assert not model[0] & set(X[:, 0].tolist())
-        assert len(model[0]) + len(X) == 9
-        return X[:, :1] * np.array([[1, 1]]) * (1 if model[1] is None else 3)
-
-    monkeypatch.setattr(rate_model, "fit_small_model", fit)
-    monkeypatch.setattr(rate_model, "score_rows", score)
-    rows = np.arange(9.0)[:, None]
-    found = rate_model.score_out_of_fold(rows, np.tile(rows, (1, 2)), 5)
-    np.testing.assert_array_equal(found, np.tile(2 * rows, (1, 2)))
-    assert [one[1:] for one in fits] == [(None, 2.0, 5), (128, 2.0, 5)] * 3
+def test_features_and_targets_that_say_nothing_give_scores_all_the_same() -> None:
+    """Constant columns, as many as rows or fewer, and labels that have one value only."""
+    targets = np.random.default_rng(0).random((40, 3)) < 0.5
+    targets[:, 1] = True
+    for d in (3, 30, 60):
+        for X in (np.ones((40, d)), sparse.csr_array(np.ones((40, d))), np.zeros((40, d))):
+            found = rate_model.score_out_of_fold(X, targets, 0)
+            assert np.isfinite(found).all()
+            assert np.ptp(found, axis=0).max() < 0.1, (d, type(X))
+    rows = np.random.default_rng(1).normal(size=(40, 2))
+    assert np.ptp(rate_model.score_out_of_fold(rows, targets, 0), axis=0)[1] < 0.1
 
 
-def test_rate_model_are_trained_for_enough_steps_and_epochs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(rate_model, "MIN_STEPS", 300)
-    trained: list[Any] = []
-    monkeypatch.setattr(rate_model, "train", lambda *args: trained.append(args))
-    for n, hidden, epochs in ((100, None, 300), (1000, 8, 75), (10_000, None, 20)):
-        states = np.ones((n, 2), dtype=np.int8)
-        model = rate_model.fit_small_model(
-            np.ones((n, 3)), states, torch.nn.Identity(), 0, risk_scale=2.0, hidden=hidden
-        )
-        assert trained[-1][0] is model
-        widths = {size for weights in model.parameters() for size in weights.shape}
-        assert (8 in widths) == (hidden == 8)
-        options = trained[-1][4]
-        assert (options.epochs, options.batch_size, options.risk_scale) == (epochs, 256, 2.0), n
+def test_many_rows_and_columns_leave_scores_much_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums over some of the rows, and the longest columns, tell nearly as much."""
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(3000, 6)) * [3, 3, 3, 3, 0.01, 0.01]
+    targets = rows[:, :2] > rng.normal(size=(3000, 2))
+    every = rate_model.score_out_of_fold(rows, targets, 0)
+    monkeypatch.setattr(rate_model, "MOST_SUMMED", 1000)
+    monkeypatch.setattr(rate_model, "MOST_COLUMNS", 4)
+    for X in (rows, sparse.csr_array(rows)):
+        some = rate_model.score_out_of_fold(X, targets, 0)
+        assert (some != every).any()
+        assert min(np.corrcoef(some.T, every.T)[[0, 1], [2, 3]]) > 0.99
 
 
 def test_features_are_standardised_and_zeros_of_sparse_ones_stay() -> None:

@@ -13,24 +13,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from scipy.special import expit, softmax
-from torch import Tensor
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax, softmax
 
 from comes.answers.convert import BoolMatrix, as_candidates
 from comes.errors import ComesError
 from comes.priors.rate_model import (
     check_features,
     draw_seed,
-    fit_small_model,
     scale_features,
     score_out_of_fold,
-    score_rows,
 )
 
 FloatArray = npt.NDArray[np.float64]
 
 MAX_RATE = 0.95  # flip rates are cut here, since CCMN divides by 1 - rate
+PENALTY = 1e-3  # of the squared weights of the softmax
 
 
 def estimate_flip_rate(
@@ -121,6 +119,7 @@ def estimate_transition(
     X : array or sparse matrix of shape (n_samples, n_features)
     candidates : bool array of shape (n_samples, n_labels)
     random_state : int, RandomState or None
+        Without effect: nothing here is drawn at random.
     is_scaled : bool
         X is checked and standardised already, as in `CandidateClassifier`.
 
@@ -151,13 +150,30 @@ def estimate_transition(
     """
     candidates = as_candidates(candidates)
     X = X if is_scaled else scale_features(check_features(X, len(candidates)))
-    seed, excludes = draw_seed(random_state), ~candidates.all(axis=1)
-    if excludes.any():
-        model = fit_small_model(X[excludes], candidates[excludes], excluded_entropy, seed)
-        probability = softmax(score_rows(model, X).astype(np.float64), axis=1)
-    else:
-        probability = np.full(candidates.shape, 1 / candidates.shape[1])
-    return combine_transition(probability, candidates)
+    weights = fit_softmax(X, ~candidates)
+    return combine_transition(softmax(X @ weights[1:] + weights[0], axis=1), candidates)
+
+
+def fit_softmax(X: Any, excluded: BoolMatrix) -> FloatArray:
+    """Return intercepts and weights, (1 + d, q), by L-BFGS with a weak ridge penalty.
+
+    What is minimised is the cross-entropy with the excluded labels of a row in equal parts. A row
+    that excludes nothing does not count.
+    """
+    target = excluded / np.maximum(excluded.sum(axis=1, keepdims=True), 1)
+    n, shape = max(target.sum(), 1.0), (X.shape[1] + 1, excluded.shape[1])
+
+    def cost(flat: FloatArray) -> tuple[float, FloatArray]:
+        weights = flat.reshape(shape)
+        log_share = log_softmax(X @ weights[1:] + weights[0], axis=1)
+        residual = target.sum(axis=1, keepdims=True) * np.exp(log_share) - target
+        slope = np.vstack([residual.sum(axis=0), X.T @ residual]) / n + PENALTY * weights
+        return -(target * log_share).sum() / n + PENALTY / 2 * (flat @ flat), slope.ravel()
+
+    found = minimize(
+        cost, np.zeros(np.prod(shape)), jac=True, method="L-BFGS-B", options={"maxiter": 100}
+    )
+    return np.asarray(found.x.reshape(shape), dtype=np.float64)
 
 
 def combine_transition(probability: FloatArray, candidates: BoolMatrix) -> FloatArray:
@@ -165,13 +181,6 @@ def combine_transition(probability: FloatArray, candidates: BoolMatrix) -> Float
     n_candidate = np.maximum(candidates.sum(axis=0), 1)
     first = _normalise_columns(probability.T @ candidates / n_candidate)
     return _normalise_columns(exclusion_correlation(~candidates) @ first)
-
-
-def excluded_entropy(scores: Tensor, candidates: Tensor) -> Tensor:
-    """Return the cross-entropy of a softmax with the excluded labels, equally weighted."""
-    excluded = (~candidates).to(scores.dtype)
-    target = excluded / excluded.sum(dim=1, keepdim=True).clamp(min=1)
-    return -(target * torch.log_softmax(scores, dim=1)).sum(dim=1).mean()
 
 
 def exclusion_correlation(excluded: BoolMatrix) -> FloatArray:

@@ -35,29 +35,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve, cholesky
 from scipy.special import expit, logit, ndtri, xlogy
 from scipy.stats import beta
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import check_array, check_random_state
 
-from comes import progress
+from comes.answers import State
 from comes.answers.convert import BoolMatrix
 from comes.errors import ComesError
-from comes.models import linear, mlp
-from comes.risks import BceRisk
 from comes.tables.encoder import encode_table
-from comes.training import TrainOptions, make_optimizer, predict_scores, train
-from comes.training.gradients import Risk
-from comes.training.rows import to_device
-from comes.training.seeding import seeded
 
 FloatArray = npt.NDArray[np.float64]
 Scores = npt.NDArray[np.floating]
 
-BATCH_SIZE, MIN_STEPS, MIN_EPOCHS = 256, 300, 20  # of the small models
+N_FOLDS = 5
+STRENGTHS = (30.0, 3.0, 0.3)  # of ridge regression, relative to the mean eigenvalue
+MOST_COLUMNS, MOST_SUMMED = 2000, 20_000  # columns and rows of the sums that give the weights
 
 # The model of the bins
 MOST_ROWS = 3000  # more rows count as 3000: with these, bins differ from the model beyond chance
@@ -102,50 +98,77 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
 def score_out_of_fold(
     X: Any, targets: BoolMatrix | npt.NDArray[np.int8], seed: int
 ) -> npt.NDArray[np.float32]:
-    """Return logits of the targets by models that were not trained on the row, (n, q).
+    r"""Return logits of the targets by linear models that were not fitted to the row, (n, q).
 
-    They are means of a linear model and a small network, each trained on all labels at once, on
-    scaled features. Targets are candidates, or states of answers: YES is scored against NO.
+    Targets are candidates, or states of answers: YES is scored against NO. With Y = 1 or 0 less
+    their mean by label, and 0 where there is neither, the weights for the rows of a fold are those
+    of ridge regression on all others,
+
+    .. math:: W = (X^T X + \lambda I)^{-1} X^T Y,
+
+    with the lambda, one for all labels, whose scores tell YES from NO best. Scores become logits as
+    if those of YES and those of NO were normal with one variance.
     """
-    scores = np.zeros(targets.shape, dtype=np.float32)
-    risk_scale = float(targets.shape[1])  # a sum over labels
-    for rest, fold in KFold(3, shuffle=True, random_state=seed).split(targets):
-        for hidden in (None, 128):
-            model = fit_small_model(X[rest], targets[rest], BceRisk(), seed, risk_scale, hidden)
-            scores[fold] += score_rows(model, X[fold]) / 2
-    return scores
+    is_yes = targets if targets.dtype == bool else targets == State.YES
+    is_no = ~targets if targets.dtype == bool else targets == State.NO
+    n_yes, n_no = is_yes.sum(axis=0), is_no.sum(axis=0)
+    share = (n_yes + 0.5) / (n_yes + n_no + 1)
+    Y = (is_yes - share * (is_yes | is_no)).astype(np.float32)
+    X, rng = _shorten_rows(X), np.random.default_rng(seed)
+    folds = [fold for _, fold in KFold(N_FOLDS, shuffle=True, random_state=seed).split(Y)]
+    parts = [rng.permutation(fold)[: MOST_SUMMED // N_FOLDS] for fold in folds]
+    mean = np.asarray(X.mean(axis=0), dtype=np.float32).ravel()
+    grams, moments = [], []
+    for rows in parts:  # a sparse X stays as it is: the means are taken out of its products
+        lift = np.outer(np.asarray(X[rows].sum(axis=0)) - len(rows) / 2 * mean, mean)
+        grams.append(_dense(X[rows].T @ X[rows]) - lift - lift.T)
+        moments.append(X[rows].T @ Y[rows] - np.outer(mean, Y[rows].sum(axis=0)))
+    gram_of_all, moment_of_all, n_summed = sum(grams), sum(moments), sum(map(len, parts))
+    # The mean eigenvalue; constant columns of a sparse X are rounding errors, so they count, too.
+    size = (np.trace(gram_of_all) + 0.01 * n_summed * mean @ mean) / len(mean) + 1e-9
+    best, logits = -np.inf, np.zeros_like(Y)
+    for strength in STRENGTHS:
+        score = np.empty_like(Y)
+        for fold, gram, moment in zip(folds, grams, moments, strict=True):
+            rest = gram_of_all - gram
+            rest[np.diag_indices_from(rest)] += strength * size
+            weights = cho_solve(cho_factor(rest, overwrite_a=True), moment_of_all - moment)
+            score[fold] = X[fold] @ weights - mean @ weights
+        high = (score * is_yes).sum(axis=0) / np.maximum(n_yes, 1)
+        low = (score * is_no).sum(axis=0) / np.maximum(n_no, 1)
+        inside = (score**2 * (is_yes | is_no)).sum(axis=0) - n_yes * high**2 - n_no * low**2
+        n_both = np.maximum(n_yes + n_no, 1)
+        slope = (high - low) / np.maximum(inside / n_both, 1e-12) * (n_yes > 0) * (n_no > 0)
+        gain = (slope * abs(high - low) * n_yes * n_no / n_both).sum()
+        if gain > best:
+            slope = np.maximum(slope, 1e-3)  # scores that say nothing still have an order
+            best, logits = gain, logit(share) + slope * (score - (high + low) / 2)
+    return np.asarray(logits, dtype=np.float32)
 
 
-def fit_small_model(
-    X: Any,
-    targets: BoolMatrix | npt.NDArray[np.int8],
-    risk: Risk,
-    seed: int,
-    risk_scale: float = 1.0,
-    hidden: int | None = None,
-) -> torch.nn.Module:
-    """Return a linear model, or a network with hidden units, trained for a few hundred steps."""
-    device = torch.device("cpu")
-    d, q = X.shape[1], targets.shape[1]
-    with seeded(seed, device):
-        model = linear(d, q) if hidden is None else mlp(d, q, hidden)
-    options = TrainOptions(
-        make_optimizer("adam", learning_rate=0.01 if hidden is None else 0.001),
-        epochs=max(MIN_EPOCHS, math.ceil(MIN_STEPS / math.ceil(len(targets) / BATCH_SIZE))),
-        batch_size=BATCH_SIZE,
-        risk_scale=risk_scale,
-        seed=seed,
-        progress=None if progress.in_command else False,
-        description="estimating rates",
-        return_on_interrupt=False,
-    )
-    train(model, to_device(X, device), torch.tensor(targets), risk, options)
-    return model
+def _shorten_rows(X: Any) -> Any:
+    """Return X with fewer columns if it is wide.
+
+    With fewer rows than columns, as many columns as rows hold all products of two rows; of more
+    than 2000, those of the longest columns count.
+    """
+    n, d = X.shape
+    X = X.astype(np.float32)
+    if d > MOST_COLUMNS and n > MOST_COLUMNS:
+        length = (X.multiply(X) if sparse.issparse(X) else X**2).sum(axis=0)
+        X = X[:, np.sort(np.argsort(-np.asarray(length).ravel())[:MOST_COLUMNS])]
+    elif d > n:
+        products = _dense(X @ X.T).astype(np.float64)
+        products -= products.mean(axis=0)
+        products -= products.mean(axis=1, keepdims=True)
+        products[np.diag_indices(n)] += 1e-6 * max(np.trace(products) / n, 1e-9)
+        X = cholesky(products, lower=True).astype(np.float32)
+    return X
 
 
-def score_rows(model: torch.nn.Module, X: Any) -> npt.NDArray[np.float32]:
-    """Return the scores of a model from `fit_small_model`, (n, q)."""
-    return np.asarray(predict_scores(model, to_device(X, torch.device("cpu"))).numpy())
+def _dense(X: Any) -> npt.NDArray[np.floating]:
+    """Return a product as an array."""
+    return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
 
 # The model of all bins
