@@ -104,8 +104,9 @@ class CandidateClassifier(RowClassifier):
         These, model, scale, dropout, n_networks and starts_at_prior are the method's own by
         default. "likelihood" and "bce": a linear model, trained to its end, and four networks,
         dropout 0.5, Adam at 5e-4 in batches of 64, started at the class prior, for up to 25 epochs
-        (fewer where few answers are sure, more on small sets: docs/guide/training.md). Others: as the paper trains, see `as_published`. "sgd" and the
-        linear model have the paper's steps with every method.
+        (fewer where few answers are sure, more on small sets: docs/guide/training.md). Others: as
+        the paper trains, see `as_published`. "sgd" and the model ``linear`` have the paper's steps
+        with every method.
     weight_decay : float
     threshold : {"auto", "half", "zero", "prior", "risk", "f1", "minmax"}
         Where `predict` cuts the scores. ``auto`` predicts each label for as many of the training

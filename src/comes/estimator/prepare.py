@@ -281,16 +281,16 @@ def prepare(
     targets: Any = None
     if shards is None:
         targets = make_targets(method, rates, train_answers, device, seed, is_sparse=is_many)
-    train_weight = None if train_weight is None else torch.tensor(train_weight).float()
+    row_weight = None if train_weight is None else torch.tensor(train_weight).float()
     if isinstance(network, Ensemble):
-        if network.linear is not None and not is_part:
+        layer = network.linear
+        if layer is not None and not is_part:
 
             def fit() -> dict[str, Tensor]:
-                layer = network.linear
-                fit_linear_part(layer, train_X, targets, risk, train_weight, seed=seed)
+                fit_linear_part(layer, train_X, targets, risk, row_weight, seed=seed)
                 return dict(layer.state_dict())
 
-            network.linear.load_state_dict(broadcast_from_first(fit) if is_shared else fit())
+            layer.load_state_dict(broadcast_from_first(fit) if is_shared else fit())
         risk = EnsembleRisk(risk)
     if is_many:
         n_scored = options.batch_size * settings["n_networks"]
@@ -315,7 +315,7 @@ def prepare(
         held_out=held_out,
         is_shared=is_shared,
         clean=clean,
-        weight=None if train_weight is None else train_weight.to(device),
+        weight=None if row_weight is None else row_weight.to(device),
     )
 
 
@@ -412,8 +412,8 @@ def make_network(d: int, q: int, hidden: int, settings: dict[str, Any]) -> nn.Mo
     if model == "linear":
         return linear(d, q)
     raise ComesError(
-        "model must be 'auto', 'wide_and_deep', 'mlp', 'low_rank', 'linear', a module or a function "
-        f"(d, q) -> module; got {model!r}."
+        "model must be 'auto', 'wide_and_deep', 'mlp', 'low_rank', 'linear', a module or a "
+        f"function (d, q) -> module; got {model!r}."
     )
 
 

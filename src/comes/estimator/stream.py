@@ -57,9 +57,7 @@ class ShardStream:
             join_processes(choose_device(classifier.device))
         self.seed = draw_seed(classifier.random_state, is_shared=is_shared)
         scale = choose_settings(classifier, find_method(classifier.method))["scale"]
-        learned = gather_statistics(
-            shards, scale=scale, encoder=classifier.encoder, seed=self.seed
-        )
+        learned = gather_statistics(shards, scale=scale, encoder=classifier.encoder, seed=self.seed)
         self.encoder, self.scaling, self.buffer = learned.encoder, learned.scaling, buffer_rows
         self.answers = CountedAnswers(
             learned.counts, learned.kind, list(shards.label_names), shards.is_sparse

@@ -78,7 +78,9 @@ class Fitting:
         is_small = min(n, batch_size) * weights <= SMALL_STEP
         if (
             method.is_custom
-            or not (settings["model"] in ("mlp", "linear") and isinstance(settings["optimizer"], str))
+            or not (
+                settings["model"] in ("mlp", "linear") and isinstance(settings["optimizer"], str)
+            )
             or (model.early_stopping or model.callbacks is not None or model.verbose > 0)
             # Each draws what it leaves out, and is a batch already.
             or (is_mlp and (settings["dropout"] or settings["n_networks"] > 1))

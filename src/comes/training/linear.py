@@ -44,19 +44,18 @@ def fit_linear_part(
     """Set the weights of a linear layer, from those it has; return the ridge that was chosen."""
     n, q = targets.shape
     rng = np.random.default_rng(seed)
+    targets, risk = targets.cpu(), risk.to("cpu")
     if n > MOST_ROWS:
         rows = np.sort(rng.permutation(n)[:MOST_ROWS])
-        X, targets, weight = _take(X, targets, weight, rows)
-    X, targets = _as_float(X), targets.cpu()
-    weight = None if weight is None else weight.cpu()
-    risk = risk.to("cpu")
+        X, targets, weight = _take(rows, X, targets, weight)
+    X = sparse.csr_array(X, dtype=np.float32) if sparse.issparse(X) else np.float32(X)
     squares = X.multiply(X).sum() if sparse.issparse(X) else np.square(X).sum(dtype=np.float64)
     length = max(float(squares) / X.shape[0], np.finfo(np.float32).tiny)
     start = layer.weight.detach().cpu().numpy() * 0, layer.bias.detach().cpu().numpy()
     with threads_for(2 * X.shape[0] * X.shape[1] * q):
-        ridge = _choose_ridge(X, targets, risk, weight, start, length, rng)
-        ends = _follow_path(X, targets, risk, weight, start, [ridge * length], LAST_STEPS)
-        slopes, level = next(ends)
+        ridge = _choose_ridge(X, targets, weight, risk, start, length, rng)
+        path = _follow_path(X, targets, weight, risk, start, [ridge * length], LAST_STEPS)
+        slopes, level = next(path)
     with torch.no_grad():
         layer.weight.copy_(torch.from_numpy(slopes))
         layer.bias.copy_(torch.from_numpy(level))
@@ -66,8 +65,8 @@ def fit_linear_part(
 def _choose_ridge(
     X: Any,
     targets: Tensor,
-    risk: Any,
     weight: Tensor | None,
+    risk: Any,
     start: tuple[FloatArray, FloatArray],
     length: float,
     rng: np.random.Generator,
@@ -78,10 +77,10 @@ def _choose_ridge(
     some, targets = risk.select_labels(labels), targets[:, labels]
     start = start[0][:, labels], start[1][labels]
     fold, ridges = rng.permutation(n) % N_FOLDS, [ridge * length for ridge in RIDGES]
-    paths = [
-        _follow_path(*_take(X, targets, weight, fold != k, some), start, ridges, PATH_STEPS)
-        for k in range(N_FOLDS)
-    ]
+    paths = []
+    for k in range(N_FOLDS):
+        part = _take(np.flatnonzero(fold != k), X, targets, weight)
+        paths.append(_follow_path(*part, some, start, ridges, PATH_STEPS))
     best, least = RIDGES[0], np.inf
     for ridge, of_folds in zip(RIDGES, zip(*paths, strict=True), strict=True):
         scores = np.empty(targets.shape, np.float32)
@@ -98,13 +97,13 @@ def _choose_ridge(
 def _follow_path(
     X: Any,
     targets: Tensor,
-    risk: Risk,
     weight: Tensor | None,
+    risk: Risk,
     start: tuple[FloatArray, FloatArray],
     ridges: Sequence[float],
     n_steps: int,
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the weights (d, q) and biases (q,) of every ridge, each from those of the one before."""
+    """Yield weights (d, q) and biases (q,) for every ridge, each from those of the one before."""
     d, q = start[0].shape
     values, transposed = [] if weight is None else [weight], X.T
     numbers = np.concatenate([part.ravel() for part in start]).astype(np.float64)
@@ -119,7 +118,7 @@ def _follow_path(
         (gradient,) = torch.autograd.grad(value, scores)
         by_slope = transposed @ gradient.numpy() + ridge * slopes
         both = np.concatenate([by_slope.ravel(), gradient.sum(dim=0).numpy()])
-        return float(value) + ridge / 2 * float(np.square(slopes).sum()), both.astype(np.float64)
+        return float(value.detach()) + ridge / 2 * float(np.square(slopes).sum()), both.astype(np.float64)
 
     for ridge in ridges:
         found = minimize(
@@ -134,11 +133,9 @@ def _follow_path(
         yield split(numbers)
 
 
-def _take(X: Any, targets: Tensor, weight: Tensor | None, rows: Any, *between: Any) -> Any:
-    """Return some rows of features, targets and weights; what is between stays."""
+def _take(
+    rows: npt.NDArray[np.intp], X: Any, targets: Tensor, weight: Tensor | None
+) -> tuple[Any, Tensor, Tensor | None]:
+    """Return some rows of features, targets and weights."""
     chosen = torch.from_numpy(rows)
-    return X[rows], targets[chosen], *between, None if weight is None else weight[chosen]
-
-
-def _as_float(X: Any) -> Any:
-    return sparse.csr_array(X, dtype=np.float32) if sparse.issparse(X) else np.float32(X)
+    return X[rows], targets[chosen], None if weight is None else weight[chosen]
