@@ -231,9 +231,14 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             scores, prior = self._score_training(training, training.X), self.class_prior_
             assert prior is not None
             self.score_offset_ = offset_matching_prior(scores, prior, weight=weights)
+        check.scores = self._finish_scores(training, check.rows, check.scores)
         self.threshold_ = self._find_thresholds(training, check.scores.cpu().numpy())
         self.history_ = replace(history, warnings=check.find_problems(self, history))
         return self
+
+    def _finish_scores(self, training: Training, rows: Tensor, scores: Tensor) -> Tensor:
+        """Return the scores of some training rows as `decision_function` has them."""
+        return scores
 
     def _score_training(self, training: Training, X: Any) -> FloatArray:
         """Return the scores of rows of a training."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.special import expit, logit
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from comes.errors import ComesError, listed
 from comes.estimator import storage
 from comes.estimator.base import FloatArray
 from comes.estimator.checks import warn_of
+from comes.estimator.corrected import CorrectedClassifier
 from comes.estimator.features import RowClassifier
 from comes.estimator.inputs import (
     add_rows,
@@ -56,6 +58,8 @@ from comes.training.options import Callback, MakeOptimizer
 from comes.training.rows import choose_device, to_device
 from comes.training.speed import few_threads
 
+CERTAIN = 1e-7  # probabilities of a blend are kept this far from 0 and 1
+
 Model = str | nn.Module | Callable[[int, int], nn.Module]
 
 
@@ -79,11 +83,12 @@ class CandidateClassifier(RowClassifier):
         and ``yes``: how often an irrelevant pair that is asked about is called "no", a relevant one
         "yes"; ``mistake``, one number: how often a relevant pair is called "no", or an irrelevant
         one "yes". The rest is estimated, but for mistakes, of which there are none by default.
-    model : {"auto", "wide_and_deep", "mlp", "low_rank", "linear"}, module, or function
-        ``wide_and_deep`` is ``mlp`` networks and a linear model: the mean of their scores. ``auto``
-        is the method's own. A function makes a module from (n_features, n_labels). A module is
-        copied and trained on from its weights, but for the bias of its last layer: see
-        ``optimizer``. The settings below do not depend on whose network it is.
+    model : {"auto", "wide_and_deep", "blend", "mlp", "low_rank", "linear"}, module, or function
+        ``wide_and_deep`` is ``mlp`` networks and a linear model: the mean of their scores.
+        ``blend`` is the mean of its probabilities and those of the trees of `CorrectedClassifier`,
+        for "likelihood". ``auto`` is the method's own. A function makes a module from (n_features,
+        n_labels). A module is copied and trained on from its weights, but for the bias of its last
+        layer: see ``optimizer``. The settings below do not depend on whose network it is.
     hidden : int, hidden units of an ``mlp``, or the rank of ``low_rank``
     dropout : float, optional
         Share of the hidden units of an ``mlp`` that are left out of every step.
@@ -102,9 +107,9 @@ class CandidateClassifier(RowClassifier):
         log odds of the class prior.
     learning_rate : float, optional
         These, model, scale, dropout, n_networks and starts_at_prior are the method's own by
-        default. "likelihood" and "bce": a linear model, trained to its end, and four networks,
-        dropout 0.5, Adam at 5e-4 in batches of 64, started at the class prior, for up to 25 epochs
-        (fewer where few answers are sure, more on small sets: docs/guide/training.md). Others: as
+        default. "likelihood" and "bce": a linear model, trained to its end, and two networks,
+        dropout 0.5, Adam at 5e-4 in batches of 64, started at the class prior, for 25 epochs
+        (more on small sets: docs/guide/training.md). Others: as
         the paper trains, see `as_published`. "sgd" and the model ``linear`` have the paper's steps
         with every method.
     weight_decay : float
@@ -172,6 +177,7 @@ class CandidateClassifier(RowClassifier):
     module_: nn.Module
     scaling_: Scaling
     item_column_: str | None = None  # the column of a file that named the rows
+    trees_: CorrectedClassifier | None = None  # of model="blend"
     partial_fit_state_: "PartialFitState"
 
     def __init__(
@@ -532,12 +538,37 @@ class CandidateClassifier(RowClassifier):
     def _keep(self, training: Training, history: History) -> Self:
         """Set what a training learned: first the network, by which the base learns thresholds."""
         self.module_, self.scaling_ = training.network, training.scaling
-        self.seen_rows_ = remember_rows(training.features)
+        self.seen_rows_, self.trees_ = remember_rows(training.features), None
+        if self.model == "blend":
+            weight, seed = training.weight, training.options.seed
+            self.trees_ = CorrectedClassifier().fit_given_rates(
+                training.features,
+                training.answers,
+                training.rates,
+                None if weight is None else weight.double().cpu().numpy(),
+                seed,
+            )
         with few_threads(training.network, training.X, training.options.batch_size):
             return super()._keep(training, history)
 
+    def _finish_scores(self, training: Training, rows: Tensor, scores: Tensor) -> Tensor:
+        if self.trees_ is None:
+            return scores
+        return torch.from_numpy(self._blend(scores.cpu().numpy(), training.features[rows.numpy()]))
+
+    def _blend(self, scores: FloatArray, X: Any) -> FloatArray:
+        """Return the log odds of the mean of the probabilities of networks and of trees."""
+        if self.trees_ is None:
+            return scores
+        mean = (expit(scores) + expit(self.trees_.score_rows(X))) / 2
+        return np.asarray(logit(np.clip(mean, CERTAIN, 1 - CERTAIN)), np.float32)
+
     def _refuse_held_out_rows(self, what: str) -> None:
         """Raise an error if a setting needs all rows at once."""
+        if self.model == "blend":
+            raise ComesError(
+                f"{what} trains networks alone, and model='blend' has trees. Take model='auto'."
+            )
         if self.early_stopping or self.threshold in LEARNED_THRESHOLDS:
             raise ComesError(
                 f"{what} can neither hold rows out nor learn thresholds; got early_stopping="
@@ -584,7 +615,7 @@ class CandidateClassifier(RowClassifier):
 
     def _score_matrix(self, X: Any) -> FloatArray:
         """Return the scores of a matrix of features."""
-        return np.asarray(self._score_scaled(self.scaling_(X)).cpu().numpy())
+        return self._blend(self._score_scaled(self.scaling_(X)).cpu().numpy(), X)
 
     def _score_scaled(self, X: Any) -> Tensor:
         """Return the scores of scaled features, on the device of the network."""
@@ -593,9 +624,12 @@ class CandidateClassifier(RowClassifier):
 
     def _stream_scores(self, X: Any, at_once: int) -> Iterator[Tensor]:
         """Give scores of `decision_function` for so many rows at a time, where they are made."""
-        scaled = self.scaling_(self._read_features(X))
-        for start in range(0, scaled.shape[0], at_once):
-            scores = self._score_scaled(scaled[start : start + at_once])
+        features = self._read_features(X)
+        for start in range(0, features.shape[0], at_once):
+            part = features[start : start + at_once]
+            scores = self._score_scaled(self.scaling_(part))
+            if self.trees_ is not None:
+                scores = torch.from_numpy(self._blend(scores.cpu().numpy(), part))
             if self.score_power_ is not None:
                 power = self.score_power_
                 scores = torch.as_tensor(recalibrate_to_prior(scores.cpu().numpy(), power))

@@ -46,7 +46,7 @@ from comes.estimator.inputs import (
 )
 from comes.estimator.prepare import LEARNED_THRESHOLDS, draw_seed
 from comes.estimator.rates import determine_rates
-from comes.methods import Likelihood
+from comes.methods import Likelihood, Rates
 from comes.priors import CleanSample
 from comes.selection import choose_thresholds
 
@@ -191,7 +191,7 @@ class CorrectedClassifier(RowClassifier):
             self.method_ = Likelihood()
             check_labels(read, self.method_)
             seed = draw_seed(self.random_state)
-            self.rates_ = determine_rates(
+            rates = determine_rates(
                 self.method_,
                 matrix,
                 read,
@@ -202,9 +202,7 @@ class CorrectedClassifier(RowClassifier):
                 clean=None if clean is None else CleanSample.read(clean, read.label_names),
                 weight=weight,
             )
-            self.base_ = base = self._make_base(seed)
-            rows = _suit(matrix if self.encode else X, base)
-            self.estimators_ = self._learn(base, rows, read, weight)
+            self.fit_given_rates(matrix if self.encode else X, read, rates, weight, seed)
             self.label_names_ = list(read.label_names or [])
             self.classes_ = np.array(self.label_names_, dtype=object)
             self.trained_on_ = {"rows": len(read), "kind": read.kind}
@@ -212,7 +210,7 @@ class CorrectedClassifier(RowClassifier):
             self.score_offset_ = np.zeros(len(self.classes_))
             self.threshold_ = self.score_offset_
             if self.threshold in LEARNED_THRESHOLDS:
-                scores = np.empty(read.shape)
+                rows, base, scores = self._read_rows(X), self.base_, np.empty(read.shape)
                 folds = KFold(N_FOLDS, shuffle=True, random_state=seed)
                 for kept, held in folds.split(np.arange(len(read))):
                     part = self._learn(base, _safe_indexing(rows, kept), read[kept], None)
@@ -222,11 +220,24 @@ class CorrectedClassifier(RowClassifier):
                 )
         return self
 
-    def _make_base(self, seed: int) -> Any:
+    def fit_given_rates(
+        self, X: Any, answers: Answers, rates: Rates, weight: Array | None, seed: int
+    ) -> Self:
+        """Learn from rows as they are, where all rates are known: all that `score_rows` needs."""
+        self.rates_, self.base_ = rates, self._make_base_for(rates, seed)
+        self.estimators_ = self._learn(self.base_, _suit(X, self.base_), answers, weight)
+        return self
+
+    def score_rows(self, X: Any) -> Array:
+        """Return the corrected log odds of rows as they are."""
+        return self._score(self.estimators_, _suit(X, self.base_))
+
+    def _make_base_for(self, rates: Rates, seed: int) -> Any:
         """Return the base to clone, with a random state."""
         base = self.base
         if base is None:
-            rate = float(np.median(np.maximum(self.rates_.no_rate, self.rates_.yes_rate)))
+            assert rates.no_rate is not None and rates.yes_rate is not None
+            rate = float(np.median(np.maximum(rates.no_rate, rates.yes_rate)))
             leaf = max(LEAST_LEAF, round(1 / max(rate, 0.01)))
             base = ExtraTreesClassifier(200, min_samples_leaf=leaf, n_jobs=self.n_jobs)
         elif self.random_state is None:

@@ -81,6 +81,10 @@ def export_onnx(classifier: Any, path: str | Path) -> Path:
     'model.onnx'
     """
     check_is_fitted(classifier)
+    if getattr(classifier, "trees_", None) is not None:
+        raise ComesError(
+            "a blend has trees, which are not written as ONNX. Fit with model='auto', or save it."
+        )
     if classifier.score_power_ is not None:
         raise ComesError(
             "a model of version 1.0.0 with exclude_rate='instance' cannot be written as ONNX. Fit "

@@ -32,7 +32,16 @@ from comes.estimator.checks import check_labels
 from comes.estimator.inputs import has_many_labels
 from comes.estimator.rates import determine_rates
 from comes.estimator.scaling import Scaling, fit_scaling
-from comes.methods import METHODS, PAPER_TRAINING, Counts, Method, Rates, find_method, sum_rows
+from comes.methods import (
+    METHODS,
+    PAPER_TRAINING,
+    Counts,
+    Likelihood,
+    Method,
+    Rates,
+    find_method,
+    sum_rows,
+)
 from comes.models import Ensemble, InputLayer, linear, low_rank, mlp
 from comes.models.tabular import EnsembleRisk, find_label_head
 from comes.priors import CleanSample, RatesEstimate
@@ -209,6 +218,14 @@ def prepare(
     if earlier_counts is None:  # a later part may lack a label
         check_labels(answers, method)
     settings = choose_settings(classifier, method)
+    if settings["model"] == "blend":
+        if not isinstance(method, Likelihood) or is_many:
+            raise ComesError(
+                "model='blend' corrects trees by the rates of method 'likelihood', on a matrix of "
+                f"all pairs; got method {method.name!r} and {answers.shape[1]} labels. Take "
+                "model='auto'."
+            )
+        settings["model"] = "wide_and_deep"  # the trees are grown when the networks are trained
     if settings["model"] == "wide_and_deep":
         if method.is_custom or not method.has_sparse_targets:
             able = [name for name, other in METHODS.items() if other.has_sparse_targets]
@@ -339,7 +356,7 @@ def choose_settings(classifier: "CandidateClassifier", method: Method) -> dict[s
     settings |= {"momentum": 0.9, "cosine": True}
     settings |= {name: value for name, value in given.items() if value is not None}
     settings["scale"] = scale
-    if settings["model"] not in ("mlp", "wide_and_deep"):
+    if settings["model"] not in ("mlp", "wide_and_deep", "blend"):
         settings["n_networks"] = 1
     return settings
 
@@ -347,14 +364,16 @@ def choose_settings(classifier: "CandidateClassifier", method: Method) -> dict[s
 def count_epochs(settings: dict[str, Any], answers: Any) -> int:
     """Return the number of passes over the rows: what is set, or as many as the answers can bear.
 
-    Few confident answers are soon learned by heart, so that they bear fewer passes; small sets need
-    more of them to take enough steps.
+    Small sets need more of them to take enough steps. Few confident answers are soon learned by
+    heart, so that networks bear fewer passes where there is no linear model beside them.
     """
     if settings["epochs"] is not None:
         return int(settings["epochs"])
     (n, q), batch_size = answers.shape, settings["batch_size"]
     confident = int(sum(answers.count_state(state).sum() for state in (State.NO, State.YES)))
-    passes = PASSES * min(1, math.sqrt(confident / ENOUGH))
+    passes: float = PASSES
+    if settings["model"] not in ("wide_and_deep", "blend"):
+        passes *= min(1, math.sqrt(confident / ENOUGH))
     steps = LEAST_STEPS + (MOST_STEPS - LEAST_STEPS) * confident / (n * q)
     return int(max(1, math.ceil(max(passes, steps / math.ceil(n / batch_size)))))
 
@@ -412,8 +431,8 @@ def make_network(d: int, q: int, hidden: int, settings: dict[str, Any]) -> nn.Mo
     if model == "linear":
         return linear(d, q)
     raise ComesError(
-        "model must be 'auto', 'wide_and_deep', 'mlp', 'low_rank', 'linear', a module or a "
-        f"function (d, q) -> module; got {model!r}."
+        "model must be 'auto', 'wide_and_deep', 'blend', 'mlp', 'low_rank', 'linear', a "
+        f"module or a function (d, q) -> module; got {model!r}."
     )
 
 

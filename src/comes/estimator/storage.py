@@ -20,7 +20,9 @@ from torch import nn
 import comes
 from comes.answers import AnswerRates
 from comes.errors import ComesError, first_line
+from comes.estimator import skops_files
 from comes.estimator.base import BaseCandidateClassifier
+from comes.estimator.corrected import CorrectedClassifier
 from comes.estimator.prepare import OWN, as_plain, choose_settings, make_network
 from comes.estimator.scaling import Scaling
 from comes.files import expanded, replacing_folder
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
 
     C = TypeVar("C", bound=CandidateClassifier)
 
-FILES = DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
+DESCRIPTION, WEIGHTS, TREES = "model.json", "model.safetensors", "trees.skops"
+FILES = DESCRIPTION, WEIGHTS, TREES
 COLUMNS = "columns."  # begins the names of what the encoder of a table learned
 FORMAT = 2  # 1 had the flat parameters of version 1.0.0
 PLAIN_NETWORK = {"dropout": 0.0, "n_networks": 1}  # of models that were saved without these
@@ -62,7 +65,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     if encoder is not None:
         description["columns"], arrays = encoder.state()
         tensors |= {COLUMNS + name: torch.as_tensor(a) for name, a in arrays.items()}
-    write_model(path, description, tensors)
+    write_model(path, description, tensors, classifier.trees_)
 
 
 def _describe_model(classifier: "CandidateClassifier") -> dict[str, str]:
@@ -94,6 +97,11 @@ def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
         with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
             module = make_network(d, q, classifier.hidden, settings)
         classifier.module_ = restore_weights(module, take_tensors(tensors, "module."))
+        if classifier.model == "blend":
+            trees = expanded(path) / TREES
+            if not trees.is_file() or description["trees"] != _hash(trees):
+                raise ComesError(f"{trees} is missing or damaged. Take another copy of the model.")
+            classifier.trees_ = skops_files.load(CorrectedClassifier, trees, ())
     except (KeyError, TypeError, AttributeError) as error:
         raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error
     return classifier
@@ -225,7 +233,10 @@ def _as_arrays(tensors: dict[str, torch.Tensor], *names: str) -> list[Any]:
 
 
 def write_model(
-    path: str | Path, description: dict[str, Any], tensors: dict[str, torch.Tensor]
+    path: str | Path,
+    description: dict[str, Any],
+    tensors: dict[str, torch.Tensor],
+    trees: CorrectedClassifier | None = None,
 ) -> None:
     """Write the description of a model and its weights to a folder, whole or not at all."""
     from safetensors import SafetensorError
@@ -240,6 +251,9 @@ def write_model(
             # safetensors quotes the error of the system, such as that of a full disk.
             quoted = re.search(r"(?:I/O error: )?([^:()]+) \(os error (\d+)\)", str(error))
             raise OSError(int(quoted[2]), quoted[1].strip()) if quoted else error from None
+        if trees is not None:
+            skops_files.save(trees, folder / TREES)
+            whole["trees"] = _hash(folder / TREES)
         whole["checksums"] = _compute_checksums(whole, folder / WEIGHTS)
         text = json.dumps(whole, indent=2, ensure_ascii=False)
         (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
@@ -252,7 +266,7 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor
     from safetensors.torch import load_file
 
     path = expanded(path)
-    for name in FILES:
+    for name in (DESCRIPTION, WEIGHTS):
         if not (path / name).is_file():
             raise ComesError(
                 f"{path} is not a saved model: it has no {name}. Give the folder that "
@@ -297,6 +311,10 @@ def _compute_checksums(description: dict[str, Any], weights: Path) -> dict[str, 
     """Return the SHA-256 of the weights' file and of the rest of a description, by name."""
     content = {name: value for name, value in description.items() if name != "checksums"}
     described = hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode())
-    with weights.open("rb") as file:
-        digests = {"weights": hashlib.file_digest(file, "sha256"), "description": described}
-    return {name: f"sha256:{digest.hexdigest()}" for name, digest in digests.items()}
+    return {"weights": _hash(weights), "description": f"sha256:{described.hexdigest()}"}
+
+
+def _hash(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"

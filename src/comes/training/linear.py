@@ -118,7 +118,9 @@ def _follow_path(
         (gradient,) = torch.autograd.grad(value, scores)
         by_slope = transposed @ gradient.numpy() + ridge * slopes
         both = np.concatenate([by_slope.ravel(), gradient.sum(dim=0).numpy()])
-        return float(value.detach()) + ridge / 2 * float(np.square(slopes).sum()), both.astype(np.float64)
+        return float(value.detach()) + ridge / 2 * float(np.square(slopes).sum()), both.astype(
+            np.float64
+        )
 
     for ridge in ridges:
         found = minimize(
