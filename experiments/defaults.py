@@ -1,4 +1,4 @@
-"""What happens by default, against other ways to train, on many sets and draws.
+"""What happened by default in 1.0.0, against other ways to train, on many sets and draws.
 
     python experiments/defaults.py
 
@@ -6,7 +6,9 @@ writes ``experiments/results/defaults.json``, a row per (set, draw, seed, learne
 set are split 80/20 anew with every seed. Candidates are drawn independently with one rate or with
 unequal ones, or by the paper's case b, or are the file's own ("real"); "answers" asks about one
 pair in ten, and 80 % of the answers are sure; "truth" is fully labelled. Everything that a learner
-must know is estimated, but for those that are told the class priors.
+must know is estimated, but for those that are told the class priors. Every learner that is not "as
+published" has the settings of 1.0.0 where it says nothing else: `recipes.py` has the default of
+today.
 
 ``held_out`` is minus the log-likelihood of what was said about the test rows, which sees no true
 label. NAME:450 is a part of a set. ``--data FOLDER`` reads ``FOLDER/SET.npz``,
@@ -111,7 +113,9 @@ def load(name: str, folder: Path | None) -> Dataset:
     elif folder is not None and (folder / f"{name}.npz").exists():
         dataset = open_dataset(folder / f"{name}.npz")
     else:
-        dataset = read_texts() if name == "goemotions" else open_dataset(name)
+        path = Path(os.environ["COMES_DATA"]) / "sparse" / f"{name}.npz"
+        named = open_dataset(path if path.exists() else name) if name != "goemotions" else None
+        dataset = read_texts() if named is None else named
     if not n_rows:
         return dataset
     rows = np.random.default_rng(99).permutation(len(dataset))[: int(n_rows)]
@@ -174,7 +178,8 @@ def run(
     X = X.to_numpy() if isinstance(X, pd.DataFrame) else X
     shared: dict[str, Any] = {"random_state": seed, "progress": False, "device": device}
     started = time.perf_counter()
-    first = CandidateClassifier(**from_flat(shared)).fit(X[train], said[train])
+    usual = frozen_settings("likelihood", "default", None, shared)
+    first = CandidateClassifier(**from_flat(usual)).fit(X[train], said[train])
     seconds = time.perf_counter() - started
     prior = first.class_prior_
     assert prior is not None
@@ -192,9 +197,10 @@ def run(
                 known = {"class_prior": known["class_prior"]}
             if learner.method == "ccmn":
                 known["flip_rate"] = "class_prior"
-            settings = {"method": learner.method, **known, **shared, **learner.settings}
-            if learner.as_published:
-                settings = frozen_settings(str(learner.method), None, None, settings)
+            method = learner.method or "likelihood"
+            settings = {"method": method, **known, **shared, **learner.settings}
+            training = None if learner.as_published else "default"
+            settings = frozen_settings(method, training, None, settings)
             classifier = CandidateClassifier(**from_flat(settings))
             started = time.perf_counter()
             classifier.fit(X[train], said[train])

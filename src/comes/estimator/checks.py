@@ -39,6 +39,7 @@ FLAT = 1e-3  # standard deviation of the scores of a label that do not vary
 # Undertrained: in the last third of its steps the risk fell by this part of all it gained, every
 # part of the rows still asks for the same change of the weights, and little is learned so far.
 # experiments/fit_checks.py has the evidence.
+STEPS = ("optimizer", "learning_rate", "epochs", "batch_size")
 LAST_PART, STEEP, COHERENT, LEARNED = 1 / 3, 0.15, 0.15, 0.8
 NO_LABEL, FEW_OF_EXPECTED = 0.95, 0.1  # of rows; of the labels that the class prior says
 ALL_LABELS, EXPECTED = 0.95, 0.8  # of pairs
@@ -202,7 +203,10 @@ class FitCheck:
             is_example = is_short and not is_head  # somebody asked for very few steps
             problems = [self._find_failure(is_head, is_example)]
             if problems == [None] and not is_example:
-                problems = [None if is_head else self._find_undertrained(history)]
+                # How long the usual steps are taken is not the user's to mend.
+                is_usual = all(getattr(classifier, name, None) is None for name in STEPS)
+                skips = is_head or is_usual
+                problems = [None if skips else self._find_undertrained(history)]
                 problems += [self._find_flat_labels(classifier)]
                 extreme = self._find_extremes(classifier)
                 problems += [extreme or self._find_never_predicted(classifier)]

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from comes.answers import AnswerRates, Answers, State
 from comes.answers.convert import keep_one_excluded
 from comes.errors import ComesError, listed
-from comes.estimator.checks import check_labels
+from comes.estimator.checks import STEPS, check_labels
 from comes.estimator.inputs import has_many_labels
 from comes.estimator.rates import determine_rates
 from comes.estimator.scaling import Scaling, fit_scaling
@@ -57,6 +57,7 @@ from comes.training.pixels import PixelRows
 from comes.training.processes import broadcast_from_first, gather_objects, join_processes
 from comes.training.rows import StreamedRows, choose_device, to_device
 from comes.training.seeding import seeded
+from comes.training.speed import threads_for
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 LEARNED_THRESHOLDS = ("prior", "risk", "f1")  # from rows that training did not see
-STEPS = ("optimizer", "learning_rate", "epochs", "batch_size")
 OPTIMIZER_SETTINGS = ("momentum", "cosine", "starts_at_prior")
 OWN = "your own"  # stands for a parameter that is code
 ROWS_FOR_RATES = 20_000  # of a stream, that rates of few labels are estimated on
@@ -262,17 +262,19 @@ def prepare(
         features, sample = X, answers
         if shards is not None and not is_many:
             features, sample = shards.sample(ROWS_FOR_RATES)
-        return determine_rates(
-            method,
-            features,
-            sample,
-            class_prior=classifier.class_prior,
-            rates=classifier.rates,
-            seed=seed,
-            needs_prior=classifier.threshold in LEARNED_THRESHOLDS,
-            clean=clean,
-            weight=weight,
-        )
+        n, d = (0, 0) if features is None else features.shape
+        with threads_for(n * d * min(n, d)):  # products of the columns with one another
+            return determine_rates(
+                method,
+                features,
+                sample,
+                class_prior=classifier.class_prior,
+                rates=classifier.rates,
+                seed=seed,
+                needs_prior=classifier.threshold in LEARNED_THRESHOLDS,
+                clean=clean,
+                weight=weight,
+            )
 
     if rates is None:
         rates = broadcast_from_first(estimate) if is_shared else estimate()
