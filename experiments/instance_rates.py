@@ -382,7 +382,7 @@ def run(name: str, kind: str, seed: int, titles: Sequence[str]) -> list[dict[str
     data = draw(name, kind, seed)
     prior = rate = np.full(data.relevant.shape[1], np.nan)  # those of CHECKS are known
     if not set(titles) <= set(CHECKS):
-        estimate = estimate_class_prior(data.X, data.candidates, random_state=seed, is_scaled=True)
+        estimate = estimate_class_prior(data.X, data.candidates, random_state=seed)
         prior, rate = estimate.class_prior, estimate.exclude_rate
     found, made = [], dict[str, Fit]()
     for title in titles:

@@ -31,7 +31,6 @@ from comes.generation import independent, simulate_answers
 from comes.selection import choose_thresholds
 from comes.tables import ColumnEncoder
 from mixed_tables import make_table
-from quick_priors import quick_priors
 from refusals import refused
 
 RNG = np.random.default_rng(0)
@@ -152,9 +151,8 @@ def test_known_rates_recover_the_probabilities(kind: str, monkeypatch: pytest.Mo
 @pytest.mark.filterwarnings("ignore:The rates of answers are uncertain")
 def test_rates_and_priors_are_those_of_the_default() -> None:
     default = CandidateClassifier(epochs=1, hidden=2, n_networks=1, random_state=0)
-    with quick_priors():
-        clf = CorrectedClassifier(GaussianNB(), random_state=0).fit(X, ANSWERS)
-        default.fit(X, ANSWERS)
+    clf = CorrectedClassifier(GaussianNB(), random_state=0).fit(X, ANSWERS)
+    default.fit(X, ANSWERS)
     for name in ("class_prior_", "no_rate_", "yes_rate_", "class_prior_error_"):
         found, expected = getattr(clf, name), getattr(default, name)
         assert np.abs(found - expected).max() < 1e-6, name

@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +67,7 @@ Array = npt.NDArray[np.float64]
 LEARNED_THRESHOLDS = ("prior", "risk", "f1")  # from rows that training did not see
 OPTIMIZER_SETTINGS = ("momentum", "cosine", "starts_at_prior")
 OWN = "your own"  # stands for a parameter that is code
-ROWS_FOR_RATES = 20_000  # of a stream, that rates of few labels are estimated on
+ROWS_IN_MEMORY = 20_000  # of a stream, that rates and linear models of few labels are learned from
 USUAL_SHARE = 0.2  # of the rows, that early stopping holds out
 SMALLEST_PRIOR = 1e-3  # a bias starts no lower than at its log odds
 SCORES_HELD_OUT = 2**24  # that are computed at a time
@@ -233,7 +233,7 @@ def prepare(
                 f"model 'wide_and_deep' needs a risk that is a mean over labels, as those of "
                 f"{listed(able)}; got method {method.name!r}. Take model='mlp'."
             )
-        if is_many or is_part or shards is not None:  # the linear model is fitted to all rows
+        if is_many or is_part:  # the linear model is fitted to all rows, and has d q weights
             settings["model"] = "mlp"
     device = choose_device(classifier.device)
     device = join_processes(device) if is_shared else device
@@ -258,10 +258,13 @@ def prepare(
     if is_many:
         find_label_head(network)  # or say so, before anything takes long
 
+    @cache
+    def sample_rows() -> tuple[Any, Answers]:
+        assert shards is not None
+        return shards.sample(ROWS_IN_MEMORY)
+
     def estimate() -> Rates:
-        features, sample = X, answers
-        if shards is not None and not is_many:
-            features, sample = shards.sample(ROWS_FOR_RATES)
+        features, sample = (X, answers) if shards is None or is_many else sample_rows()
         n, d = (0, 0) if features is None else features.shape
         with threads_for(n * d * min(n, d)):  # products of the columns with one another
             return determine_rates(
@@ -306,7 +309,11 @@ def prepare(
         if layer is not None and not is_part:
 
             def fit() -> dict[str, Tensor]:
-                fit_linear_part(layer, train_X, targets, risk, row_weight, seed=seed)
+                some_X, some_targets = train_X, targets
+                if shards is not None:
+                    some_X, sample = sample_rows()
+                    some_targets = shards.make_targets(method, rates, sample, device, seed)
+                fit_linear_part(layer, some_X, some_targets, risk, row_weight, seed=seed)
                 return dict(layer.state_dict())
 
             layer.load_state_dict(broadcast_from_first(fit) if is_shared else fit())
@@ -341,12 +348,12 @@ def prepare(
 def choose_settings(classifier: "CandidateClassifier", method: Method) -> dict[str, Any]:
     """Return how to train: what is given, else the method's own; epochs may be None.
 
-    SGD brings the steps of the paper, and so does the linear model: what was measured is too slow
-    for it. Everything else does not depend on the network.
+    SGD brings the steps and the scaling of the paper, and so does the linear model: what was
+    measured is too slow for it. Everything else does not depend on the network.
     """
     settings = dict(method.training)
     given = {name: getattr(classifier, name) for name in settings if name != "starts_at_prior"}
-    scale = settings["scale"] if given["scale"] == "auto" else given["scale"]  # None is a scaling
+    scale = given.pop("scale")
     if isinstance(classifier.model, str) and classifier.model == "auto":
         given["model"] = None
     if isinstance(classifier.optimizer, dict):
@@ -354,10 +361,11 @@ def choose_settings(classifier: "CandidateClassifier", method: Method) -> dict[s
         given |= {name: classifier.optimizer.get(name) for name in OPTIMIZER_SETTINGS}
     is_small = given["optimizer"] is None and classifier.model == "linear"
     if is_small or given["optimizer"] == PAPER_TRAINING["optimizer"]:
-        settings |= {name: PAPER_TRAINING[name] for name in STEPS}
+        settings |= {name: PAPER_TRAINING[name] for name in (*STEPS, "scale")}
     settings |= {"momentum": 0.9, "cosine": True}
     settings |= {name: value for name, value in given.items() if value is not None}
-    settings["scale"] = scale
+    if scale != "auto":  # None is a scaling
+        settings["scale"] = scale
     if settings["model"] not in ("mlp", "wide_and_deep", "blend"):
         settings["n_networks"] = 1
     return settings

@@ -44,7 +44,6 @@ def determine_rates(
     class_prior: Any = None,  # as the user gives it
     rates: Any = None,  # as the user gives them
     seed: int = 0,
-    is_scaled: bool = False,  # X is scaled just as the estimators of priors would scale it
     needs_prior: bool = False,  # to cut the scores
     clean: CleanSample | None = None,
     weight: Array | None = None,  # of every row; a class prior that is given is that of such rows
@@ -55,7 +54,7 @@ def determine_rates(
     prior is then reweighted. A clean sample sharpens what was estimated.
     """
     given = read_rates(rates, answers.kind)
-    stage = _FirstStage(method, X, answers, class_prior, given, seed, is_scaled, clean, weight)
+    stage = _FirstStage(method, X, answers, class_prior, given, seed, clean, weight)
     result = stage.run(needs_prior)
     if weight is not None and class_prior is None and result.class_prior is not None:
         prior = reweight_prior(result.class_prior, answers, weight)
@@ -136,7 +135,6 @@ class _FirstStage:
     class_prior: Any
     given: dict[str, Any]  # rates
     seed: int
-    is_scaled: bool
     clean: CleanSample | None
     weight: Array | None
     estimate: Any = None  # the first that was made, with standard errors
@@ -158,7 +156,7 @@ class _FirstStage:
             result = self._find_flip_rate(result)
         elif method.needs_transition:
             S = self._candidates
-            options: Any = {"random_state": self.seed, "is_scaled": self.is_scaled}
+            options: Any = {"random_state": self.seed}
             result = replace(result, transition=estimate_transition(self.X, S, **options))
         needs_prior = needs_prior or method.needs_class_prior or method.is_over_pairs
         if needs_prior and result.class_prior is None:
@@ -253,7 +251,7 @@ class _FirstStage:
                 rate = np.clip(1 - _imply_exclude_rate(self._weighted_share, prior), 0, MAX_RATE)
             return replace(result, class_prior=prior, flip_rate=rate)
         if given is None:
-            rate = estimate_flip_rate(self.X, S, random_state=self.seed, is_scaled=self.is_scaled)
+            rate = estimate_flip_rate(self.X, S, random_state=self.seed)
         else:
             rate = per_label(given, "flip_rate", self.names)
             if (rate > MAX_RATE).any():
@@ -278,7 +276,7 @@ class _FirstStage:
             counts = answers.counts if is_counted else AnswerCounts.of(answers)
             estimate: Any = pool_rates(counts, answers.kind, **known, label_names=self.names)
         else:
-            options: Any = {"random_state": self.seed, "is_scaled": self.is_scaled}
+            options: Any = {"random_state": self.seed}
             options["label_names"] = self.names
             with warnings.catch_warnings():  # of labels that were named before
                 warnings.filterwarnings("ignore", ".*(no|every) row excludes it", ComesWarning)

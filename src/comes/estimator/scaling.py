@@ -14,7 +14,7 @@ from comes.estimator.inputs import check_entries, has_finite_entries
 
 FAR = 1e6  # deviations: no row of training is as far from the others
 SCALINGS = ("rows", "columns", "dense", "standard", "centre", "maxabs")
-LEAST_LENGTH = 10.0  # of rows: that of a hundred standardised columns
+LEAST_LENGTH = 10.0  # of rows of a hundred columns and more
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,8 @@ class ScaleFold:
     ``standard`` for dense X and nothing for sparse X; ``columns`` is the same, but columns of 0 and
     1 stay as they are: divided by its standard deviation, a rare flag would outweigh everything
     else. ``rows`` is ``columns``, and then multiplies the whole matrix, so that the root mean
-    square length of its rows is at least 10: short rows, such as TF-IDF, are learned slowly.
+    square length of its rows is at least that of standardised columns, or 10 where these are more
+    than a hundred: short rows, such as TF-IDF, are learned slowly.
     """
 
     def __init__(self, how: str | None, is_sparse: bool) -> None:
@@ -101,15 +102,16 @@ class ScaleFold:
         if self.how in ("rows", "columns"):
             self._flags &= find_flags(X)
         if self.lengthens and sparse.issparse(X):
-            self._squares += float(X.multiply(X).sum())
-            self._n_rows += X.shape[0]
+            squares = X.multiply(X).sum(axis=1)
+            self._squares += float(squares.sum() if weight is None else weight @ squares)
+            self._n_rows += X.shape[0] if weight is None else weight.sum()
             self._n_columns = X.shape[1]
 
     def finish(self) -> Scaling:
         """Return the scaling."""
         if self.how is None and self._squares:
-            length = math.sqrt(self._squares / self._n_rows)
-            return Scaling(scale=np.full(self._n_columns, min(1.0, length / LEAST_LENGTH)))
+            share = _share_of_least(self._squares / self._n_rows, self._n_columns)
+            return Scaling(scale=np.full(self._n_columns, share))
         if self.how is None:
             return Scaling()
         if self.how == "maxabs":
@@ -118,9 +120,14 @@ class ScaleFold:
         if self.how == "centre":
             return Scaling(mean)
         if self.how in ("rows", "columns"):
-            squares = np.where(self._flags, mean, self._moments.var_ > 0)  # a column's mean square
-            length = math.sqrt(squares.sum()) if self.lengthens else LEAST_LENGTH
-            stretch = min(1.0, length / LEAST_LENGTH) or 1.0
-            deviation = np.where(self._flags, 1.0, deviation) * stretch
+            squares = np.where(self._flags, mean, self._moments.var_ / deviation**2)
+            deviation = np.where(self._flags, 1.0, deviation)
+            if self.lengthens:
+                deviation *= _share_of_least(squares.sum(), len(squares))
             return Scaling(np.where(self._flags, 0.0, mean), deviation)
         return Scaling(mean, deviation)
+
+
+def _share_of_least(mean_square: float, d: int) -> float:
+    """Return the root mean square length of rows by the least that ``rows`` wants, at most 1."""
+    return min(1.0, math.sqrt(mean_square) / min(LEAST_LENGTH, math.sqrt(d))) or 1.0

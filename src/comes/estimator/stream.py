@@ -70,11 +70,11 @@ class ShardStream:
 
         def read(block: int) -> tuple[Any, Any]:
             X, answers = self.shards.read(block)
-            return X, self._make_targets(method, rates, answers, device, self.seed + block)
+            return X, self.make_targets(method, rates, answers, device, self.seed + block)
 
         return StreamedRows(self.shards.sizes, self.buffer, read, device)
 
-    def _make_targets(
+    def make_targets(
         self, method: Method, rates: Rates, answers: Answers, device: torch.device, seed: int
     ) -> Any:
         """Return what the risk takes of some answers."""
@@ -108,7 +108,7 @@ class ShardStream:
         """Return the training with some of its rows in memory, to check its result on."""
         X, answers = self.sample(min(ROWS_TO_CHECK, len(self.answers)))
         device = next(training.network.parameters()).device
-        targets = self._make_targets(training.method, training.rates, answers, device, self.seed)
+        targets = self.make_targets(training.method, training.rates, answers, device, self.seed)
         targets = targets.to(device) if isinstance(targets, torch.Tensor) else targets
         on_device = to_device(X, device)
         return replace(training, X=on_device, targets=targets, features=X, answers=answers)

@@ -118,7 +118,6 @@ def estimate_answer_rates(
     *,
     random_state: int | np.random.RandomState | None = 0,
     label_names: Sequence[str] | None = None,
-    is_scaled: bool = False,
     no_rate: npt.ArrayLike | None = None,
     yes_rate: npt.ArrayLike | None = None,
 ) -> RatesEstimate:
@@ -138,8 +137,6 @@ def estimate_answer_rates(
     random_state : int, RandomState or None
     label_names : sequence of str, optional
         For warnings; by default those of the answers, or numbers.
-    is_scaled : bool
-        X is checked and standardised already, as in `CandidateClassifier`.
     no_rate, yes_rate : float or array of shape (n_labels,), optional
         If both are known, only class priors are estimated, from counts; X may be None.
 
@@ -176,10 +173,10 @@ def estimate_answer_rates(
     known = None
     if no_rate is not None and yes_rate is not None:
         known = np.stack([np.broadcast_to(rate, q) for rate in (no_rate, yes_rate)], axis=1)
-    X = X if is_scaled or known is not None else check_features(X, n)
+    X = X if known is not None else check_features(X, n)
     seed = draw_seed(random_state)
     if answers.kind == "candidates":
-        return _estimate_from_candidates(X, answers, seed, names, is_scaled)
+        return _estimate_from_candidates(X, answers, seed, names)
     records = read_records(answers.without_chosen())
     if not len(records) or (answers.kind == "positives" and not answers.confirmed.any()):
         raise ComesError(
@@ -201,7 +198,7 @@ def estimate_answer_rates(
             n_drawn = math.ceil(MOST_RECORDS / len(records) * n)
             rows = np.sort(np.random.default_rng(seed).permutation(n)[:n_drawn])
             X, records = X[rows], records.take(rows, n)
-        X = X if is_scaled else scale_features(X)
+        X = scale_features(X)
         estimate = _estimate_rates(X, records, counts, seed, flags)
     if (estimate.overall_error > UNCERTAIN).any():
         warnings.warn(
@@ -216,11 +213,11 @@ def estimate_answer_rates(
 
 
 def _estimate_from_candidates(
-    X: Any, answers: Answers, seed: int, names: Sequence[str] | None, is_scaled: bool
+    X: Any, answers: Answers, seed: int, names: Sequence[str] | None
 ) -> RatesEstimate:
     """Return an estimate from candidates: the rate of "no" is the exclude rate."""
     prior = estimate_class_prior(
-        X, answers, random_state=seed, label_names=names, is_scaled=is_scaled
+        X, answers, random_state=seed, label_names=names
     )
     rate, error = prior.exclude_rate, prior.exclude_rate_error
     assert error is not None

@@ -121,7 +121,6 @@ def estimate_class_prior(
     label_names: Sequence[str] | None = None,
     *,
     exclude_rate: npt.ArrayLike | None = None,
-    is_scaled: bool = False,
 ) -> ClassPriorEstimate:
     """Estimate how often each label is relevant, from candidates or answers alone.
 
@@ -150,8 +149,6 @@ def estimate_class_prior(
     exclude_rate : float or array of shape (n_labels,), optional
         P(j excluded | j irrelevant) where it is known, in (0, 1]: then nothing else is estimated
         than the class prior, from counts alone, shrunk over labels.
-    is_scaled : bool
-        X is checked and standardised already, as in `CandidateClassifier`.
 
     Returns
     -------
@@ -197,7 +194,7 @@ def estimate_class_prior(
                 "out."
             )
         found = estimate_answer_rates(
-            X, candidates, random_state=random_state, label_names=label_names, is_scaled=is_scaled
+            X, candidates, random_state=random_state, label_names=label_names
         )
         prior, error = found.class_prior, found.class_prior_error
         lower, upper = np.clip([prior - 1.96 * error, prior + 1.96 * error], 0, 1)  # 95 %
@@ -210,15 +207,15 @@ def estimate_class_prior(
     if exclude_rate is not None:
         estimate = _estimate_given_rate(excluded, exclude_rate)
     else:
-        X = X if is_scaled else check_features(X, len(excluded))
+        X = check_features(X, len(excluded))
         seed = draw_seed(random_state)
-        estimate = _estimate_with_rate(X, excluded, method, seed, is_scaled=is_scaled)
+        estimate = _estimate_with_rate(X, excluded, method, seed)
     warn_of_flags("The class prior of label", estimate.flags, FLAGS, label_names)
     return estimate
 
 
 def _estimate_with_rate(
-    X: Any, excluded: BoolMatrix, method: str | Mpe, seed: int, *, is_scaled: bool
+    X: Any, excluded: BoolMatrix, method: str | Mpe, seed: int
 ) -> ClassPriorEstimate:
     """Estimate class priors together with the exclude rates."""
     n, share = len(excluded), excluded.mean(axis=0)
@@ -231,7 +228,7 @@ def _estimate_with_rate(
     some = (share > 0) & (share < 1)
     if n >= MIN_ROWS and some.any():
         excludes, share = excluded[:, some], share[some]
-        scaled = X if is_scaled else scale_features(X)
+        scaled = scale_features(X)
         scores = -score_out_of_fold(scaled, ~excluded, seed)[:, some]
         fit = fit_exclude_rates(*count_bins(excludes, scores))
         is_one = fit.exclude_rate > 0.97  # a few relevant rows in the bins explain the rest

@@ -37,7 +37,6 @@ def estimate_flip_rate(
     *,
     anchor_share: float = 0.1,
     random_state: int | np.random.RandomState | None = 0,
-    is_scaled: bool = False,
 ) -> FloatArray:
     """Estimate how often an irrelevant label becomes a candidate, by anchor points.
 
@@ -53,8 +52,6 @@ def estimate_flip_rate(
         The share of rows that serve as anchor points, in [0, 1). 0 is CCMN's own rule, the lowest
         probability itself, which is far too low: it is the classifier's most extreme error.
     random_state : int, RandomState or None
-    is_scaled : bool
-        X is checked and standardised already, as in `CandidateClassifier`.
 
     Returns
     -------
@@ -78,7 +75,7 @@ def estimate_flip_rate(
     if not 0 <= anchor_share < 1:
         raise ComesError(f"anchor_share must be in [0, 1); got {anchor_share}.")
     candidates = as_candidates(candidates)
-    X = X if is_scaled else scale_features(check_features(X, len(candidates)))
+    X = scale_features(check_features(X, len(candidates)))
     share = candidates.mean(axis=0)
     if len(candidates) < 3:  # too few to hold rows out
         return np.asarray(np.minimum(share, MAX_RATE))
@@ -105,8 +102,6 @@ def estimate_transition(
     X: Any,
     candidates: npt.ArrayLike,
     random_state: int | np.random.RandomState | None = 0,
-    *,
-    is_scaled: bool = False,
 ) -> FloatArray:
     """Estimate the probability that a label is excluded if another is relevant, as MLCL does.
 
@@ -120,8 +115,6 @@ def estimate_transition(
     candidates : bool array of shape (n_samples, n_labels)
     random_state : int, RandomState or None
         Without effect: nothing here is drawn at random.
-    is_scaled : bool
-        X is checked and standardised already, as in `CandidateClassifier`.
 
     Returns
     -------
@@ -149,7 +142,7 @@ def estimate_transition(
     (array([1., 1., 1.]), array([0., 0., 0.]))
     """
     candidates = as_candidates(candidates)
-    X = X if is_scaled else scale_features(check_features(X, len(candidates)))
+    X = scale_features(check_features(X, len(candidates)))
     weights = fit_softmax(X, ~candidates)
     return combine_transition(softmax(X @ weights[1:] + weights[0], axis=1), candidates)
 

@@ -9,6 +9,7 @@ is minimised by L-BFGS for ever weaker ridges, each from the weights of the one 
 risk of rows that were left out rises.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ RIDGES = tuple(0.03 / 10 ** (step / 2) for step in range(8))  # 0.03 to 1e-5
 PATH_STEPS, LAST_STEPS = 15, 40  # of L-BFGS: for every ridge of the path, and with the best
 N_FOLDS = 3
 MOST_ROWS, MOST_LABELS = 20_000, 24  # more add nothing to weights; to the choice of the ridge
+SAME = 1e-4  # rows whose projections differ by less, relative to their length, are one
 PAIRS_KEPT = 8  # of steps and gradients, by which L-BFGS knows how the risk bends
 
 
@@ -49,8 +51,9 @@ def fit_linear_part(
         rows = np.sort(rng.permutation(n)[:MOST_ROWS])
         X, targets, weight = _take(rows, X, targets, weight)
     X = sparse.csr_array(X, dtype=np.float32) if sparse.issparse(X) else np.float32(X)
-    squares = X.multiply(X).sum() if sparse.issparse(X) else np.square(X).sum(dtype=np.float64)
-    length = max(float(squares) / X.shape[0], np.finfo(np.float32).tiny)
+    squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
+    mean = np.average(squares, weights=None if weight is None else weight.cpu().numpy())
+    length = max(float(mean), np.finfo(np.float32).tiny)
     start = layer.weight.detach().cpu().numpy() * 0, layer.bias.detach().cpu().numpy()
     with threads_for(2 * X.shape[0] * X.shape[1] * q):
         ridge = _choose_ridge(X, targets, weight, risk, start, length, rng)
@@ -72,11 +75,12 @@ def _choose_ridge(
     rng: np.random.Generator,
 ) -> float:
     """Return the ridge with the least risk out of fold, by some of the labels."""
-    n, q = targets.shape
-    labels = torch.from_numpy(np.sort(rng.permutation(q)[:MOST_LABELS]))
-    some, targets = risk.select_labels(labels), targets[:, labels]
+    q = targets.shape[1]
+    labels = np.sort(rng.permutation(q)[:MOST_LABELS])
+    chosen = torch.from_numpy(labels)
+    some, targets = risk.select_labels(chosen), targets[:, chosen]
     start = start[0][:, labels], start[1][labels]
-    fold, ridges = rng.permutation(n) % N_FOLDS, [ridge * length for ridge in RIDGES]
+    fold, ridges = _draw_folds(X, length, rng), [ridge * length for ridge in RIDGES]
     paths = []
     for k in range(N_FOLDS):
         part = _take(np.flatnonzero(fold != k), X, targets, weight)
@@ -92,6 +96,14 @@ def _choose_ridge(
             break
         best, least = ridge, left_out
     return best
+
+
+def _draw_folds(X: Any, length: float, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """Return the fold of every row; equal rows have one, as if they were one row of more weight."""
+    numbers = np.asarray(X @ rng.standard_normal(X.shape[1], dtype=np.float32))
+    numbers = np.round(numbers / (SAME * math.sqrt(length)))
+    _, own = np.unique(numbers, return_inverse=True)
+    return np.asarray(rng.permutation(own.max() + 1)[own] % N_FOLDS)
 
 
 def _follow_path(
