@@ -84,11 +84,12 @@ def written_parts_table() -> Table:
 def files_table() -> Table:
     """Return the files that commands write beside data sets."""
     predicted = f"`item`, `{PREDICTED}`, `{PROBABILITY}NAME`, with `--scores` `{SCORE}NAME`"
-    description, weights = storage.FILES
+    description, weights, trees = storage.FILES
     endings = list_code((*TABLE_ENDINGS, JSON_LINES))
     rows = [
         ("comes fit -o MODEL", f"`MODEL/{description}`", "what the model is (below)"),
         ("", f"`MODEL/{weights}`", "weights and arrays; no pickle"),
+        ("", f"`MODEL/{trees}`", "the trees of model=\"blend\", by skops; no pickle"),
         ("", f"`MODEL{PARTIAL}/`", "the same, if Ctrl-C ended the training"),
         ("", f"`MODEL{CHECKPOINT}`", "state of a long training, until it is done"),
         ("comes predict -o FILE", endings, predicted),

@@ -38,6 +38,8 @@ PAPER = {
     "dropout": 0.0,
     "n_networks": 1,
     "starts_at_prior": False,
+    "model": "mlp",
+    "scale": "columns",
 }
 MEASURED = PAPER | {
     "optimizer": "adam",
@@ -45,8 +47,10 @@ MEASURED = PAPER | {
     "epochs": None,
     "batch_size": 64,
     "dropout": 0.5,
-    "n_networks": 4,
+    "n_networks": 2,
     "starts_at_prior": True,
+    "model": "wide_and_deep",
+    "scale": "rows",
 }
 
 
@@ -73,10 +77,11 @@ def choose(method: Any, **settings: Any) -> dict[str, Any]:
 
 def test_as_published_is_the_training_of_the_paper() -> None:
     fixed = {"model": "mlp", "hidden": 500, "weight_decay": 1e-4, "scale": "dense"}
-    fixed |= {"threshold": "auto", "early_stopping": False, "class_prior": None, "rates": None}
+    fixed |= {"threshold": "half", "early_stopping": False, "class_prior": None, "rates": None}
     for method in METHODS:
         published = CandidateClassifier.as_published(method)
-        assert choose_settings(published, find_method(published.method)) == PAPER, method
+        found = choose_settings(published, find_method(published.method))
+        assert found == PAPER | {"scale": "dense"}, method
         parameters = published.get_params()
         assert {name: parameters[name] for name in fixed} == fixed
         own: Any = published.method
@@ -93,12 +98,16 @@ def test_training_by_default_is_the_methods_own() -> None:
     for method in METHODS:
         expected = MEASURED if method in ("likelihood", "bce") else PAPER
         assert choose(method) == expected, method
-        given: dict[str, Any] = {"dropout": 0.0, "n_networks": 2, "epochs": 3}
+        given: dict[str, Any] = {"dropout": 0.0, "n_networks": 3, "epochs": 3, "scale": None}
+        given["model"] = "mlp"
         assert choose(method, **given) == expected | given
-        steps = {n: PAPER[n] for n in ("optimizer", "learning_rate", "epochs", "batch_size")}
+        names = ("optimizer", "learning_rate", "epochs", "batch_size", "scale")
+        steps = {name: PAPER[name] for name in names}
         for by_sgd in ("sgd", {"name": "sgd"}):
             assert choose(method, optimizer=by_sgd) == expected | steps, method
-        assert choose(method, model="linear") == expected | steps | {"n_networks": 1}, method
+        linear = expected | steps | {"n_networks": 1, "model": "linear"}
+        assert choose(method, model="linear") == linear, method
+        assert choose(method, model="linear", scale="rows") == linear | {"scale": "rows"}, method
     adamw = choose("likelihood", optimizer="adamw")
     assert adamw == MEASURED | {"optimizer": "adamw"}
 
@@ -118,7 +127,7 @@ def test_a_network_of_ones_own_is_trained_as_ours() -> None:
     expected = start(model="mlp", epochs=None).options
     models: tuple[Any, ...] = (Own(4, 3), Own, partial(mlp, hidden=9), mlp(4, 3, 9), "low_rank")
     for model in models:
-        assert choose("likelihood", model=model) == MEASURED | {"n_networks": 1}
+        assert choose("likelihood", model=model) == MEASURED | {"n_networks": 1, "model": model}
         training = start(model=model, epochs=None)
         found = training.options
         assert (found.epochs, found.batch_size, found.cosine, found.seed) == (
@@ -127,7 +136,7 @@ def test_a_network_of_ones_own_is_trained_as_ours() -> None:
             expected.cosine,
             expected.seed,
         )
-        assert found.risk_scale == expected.risk_scale / 4  # of which four networks have a fourth
+        assert found.risk_scale == expected.risk_scale / 2  # of which two networks have a half
         optimizer = found.optimizer(training.network.parameters())
         assert isinstance(optimizer, torch.optim.Adam)
         assert (optimizer.defaults["lr"], optimizer.defaults["weight_decay"]) == (5e-4, 1e-4)
@@ -174,8 +183,8 @@ def test_an_optimizer_as_a_dict() -> None:
 def test_the_default_is_an_ensemble_that_starts_at_the_prior() -> None:
     network: Any = start().network
     assert isinstance(network, Ensemble) and network.dropout.p == 0.5
-    assert network.weight.shape == (4, 8, 3)
-    torch.testing.assert_close(network.bias.detach(), LOG_ODDS.expand(4, 1, 3))
+    assert network.weight.shape == (2, 8, 3) and network.linear is not None
+    torch.testing.assert_close(network.bias.detach(), LOG_ODDS.expand(2, 1, 3))
     answers = Answers(no=~RELEVANT, yes=RELEVANT)
     of_answers = (RELEVANT.sum(axis=0) + 0.5) / 201
     for given, share in ((CANDIDATES, CANDIDATES.mean(axis=0)), (answers, of_answers)):
@@ -191,6 +200,7 @@ def test_the_default_is_an_ensemble_that_starts_at_the_prior() -> None:
 def test_each_network_is_trained_as_one_alone_would_be() -> None:
     """On the same rows in the same order, from its own start."""
     settings: dict[str, Any] = {"dropout": 0.0, "epochs": 3, "learning_rate": 1e-2}
+    settings["n_networks"] = 4
     first: Any = start(**settings).network
     found: Any = fit(**settings).module_
     for k in range(4):
@@ -267,8 +277,9 @@ class Counted:
         return np.array([self.confident if state == 1 else 0])
 
 
-def count(n: int, q: int, confident: int) -> int:
-    return count_epochs({"epochs": None, "batch_size": 64}, Counted(n, q, confident))
+def count(n: int, q: int, confident: int, model: str = "mlp") -> int:
+    settings = {"epochs": None, "batch_size": 64, "model": model}
+    return count_epochs(settings, Counted(n, q, confident))
 
 
 def test_the_number_of_epochs() -> None:
@@ -287,6 +298,8 @@ def test_the_number_of_epochs() -> None:
         assert count(n, q, confident) == expected, (n, q, confident)
     lengths = [count(500, 6, confident) for confident in range(0, 3001, 100)]
     assert lengths == sorted(lengths) and lengths[0] < lengths[-1]  # more never shortens it
+    for model in ("wide_and_deep", "blend"):  # the linear model learns from few answers
+        assert count(10**6, 10, 1250, model) == 25 and count(1, 1, 1, model) == 1000
     assert count_epochs({"epochs": 7, "batch_size": 64}, Counted(1, 1, 1)) == 7
 
 

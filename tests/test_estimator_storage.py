@@ -528,7 +528,7 @@ def test_a_model_saved_before_there_were_thresholds_is_cut_at_its_level(
 
 def test_a_model_saved_before_there_were_several_networks_has_one(tmp_path: Path) -> None:
     for method in ("likelihood", "bce", "comes-hl"):
-        clf = classifier(method, n_networks=1, dropout=0.0).fit(X, CANDIDATES)
+        clf = classifier(method, model="mlp", n_networks=1, dropout=0.0).fit(X, CANDIDATES)
         clf.save(tmp_path / "model")
         stored = json.loads((FIRST / "rows" / "model.json").read_text())
         parameters = stored["parameters"] | {"method": method, "hidden": 8, "batch_size": 256}

@@ -124,7 +124,7 @@ ROWS: dict[str, Any] = {
     "model": "mlp",
     "hidden": 500,
     "weight_decay": 1e-4,
-    "threshold": "auto",
+    "threshold": "half",
     "early_stopping": False,
     "rates": None,
     "encoder": None,
@@ -148,7 +148,7 @@ IMAGES: dict[str, Any] = {
     "optimizer": None,
     "augment": "flip",
     "soft_targets": None,
-    "threshold": "auto",
+    "threshold": "half",
     "early_stopping": False,
     "patience": None,
     "part_size": None,
@@ -165,7 +165,7 @@ def test_what_a_spec_leaves_out_is_what_1_0_0_had() -> None:
         measured = MEASURED if method in ("likelihood", "bce") else PAPER
         expected: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
             ({}, ROWS | PAPER | {"scale": "dense"}),
-            ({"training": "default"}, ROWS | measured | {"scale": "auto"}),
+            ({"training": "default"}, ROWS | measured | {"scale": "columns"}),
             (images, IMAGES),
         )
         for changes, settings in expected:

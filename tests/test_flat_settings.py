@@ -37,7 +37,7 @@ PUBLISHED = {
 }
 BY_DEFAULT = PUBLISHED | {
     "flood_level": "auto",
-    "scale": "auto",
+    "scale": "columns",  # its name there was auto
     "mistake_rate": 0.0,
     "uses_maybe": True,
 }
@@ -50,6 +50,7 @@ MEASURED = {
     "n_networks": 4,
     "starts_at_prior": True,
 }
+MEASURED_1_1 = MEASURED | {"n_networks": 2, "model": "wide_and_deep", "scale": "rows"}
 IMAGES = {
     "backbone": "resnet50",
     "weights": "imagenet",
@@ -190,6 +191,8 @@ def test_what_a_spec_of_1_0_0_leaves_out_keeps_its_value() -> None:
         assert frozen_settings(method, None, None, {}) == PUBLISHED, method
         measured = MEASURED if method in ("likelihood", "bce") else {}
         assert frozen_settings(method, "default", None, {}) == BY_DEFAULT | measured, method
+        newer = BY_DEFAULT | {"threshold": "auto"} | (MEASURED_1_1 if measured else {})
+        assert frozen_settings(method, "1.1", None, {}) == newer, method
         assert frozen_settings(method, None, {"any": 1}, {}) == IMAGES, method
     of_paper = {name: PUBLISHED[name] for name in ("learning_rate", "epochs", "batch_size")}
     for own in ({"optimizer": "sgd"}, {"model": "linear"}, {"model": "linear", "optimizer": None}):
@@ -203,6 +206,8 @@ def test_what_a_spec_of_1_0_0_leaves_out_keeps_its_value() -> None:
         for given, meant in (("auto", "half"), ("f1", "f1"), ("zero", "zero")):
             found = frozen_settings("bce", training, images, {"threshold": given})
             assert found["threshold"] == meant, given
+    newest = frozen_settings("bce", "1.1", None, {"threshold": "auto", "scale": "auto"})
+    assert (newest["threshold"], newest["scale"]) == ("auto", "auto")
 
 
 def test_frozen_settings_train_as_1_0_0_did() -> None:
@@ -215,7 +220,12 @@ def test_frozen_settings_train_as_1_0_0_did() -> None:
             if training == "default" and method in ("likelihood", "bce"):
                 expected = expected | MEASURED
             assert found == {name: expected[name] for name in found}, method
-            assert found.keys() == MEASURED.keys() | {"momentum", "cosine"}
+            assert found.keys() == MEASURED.keys() | {"momentum", "cosine", "model", "scale"}
+        newest = CandidateClassifier(**from_flat(frozen_settings(method, "1.1", None, {})))
+        of_today = CandidateClassifier(method, threshold="auto")
+        assert choose_settings(newest.set_params(method=method), METHODS[method]) == (
+            choose_settings(of_today, METHODS[method])
+        )
 
 
 def test_as_published_is_the_spec_of_1_0_0_that_sums_over_pairs() -> None:

@@ -261,6 +261,7 @@ def test_wrong_methods_and_settings_are_refused_by_fit_and_nothing_before() -> N
 def test_methods_of_the_paper_are_trained_as_it_trains() -> None:
     published = {"optimizer": "sgd", "learning_rate": 5e-3, "epochs": 200, "batch_size": 256}
     published |= {"dropout": 0.0, "n_networks": 1, "starts_at_prior": False}
+    published |= {"model": "mlp", "scale": "columns"}
     assert published == methods.PAPER_TRAINING == find_method(len).training
     measured = [name for name, method in METHODS.items() if method.training != published]
     assert measured == ["bce", "likelihood"]

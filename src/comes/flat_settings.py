@@ -3,7 +3,7 @@
 They name side by side what now belongs to a method, to the rates or to the optimiser. `from_flat`
 turns them into parameters. What a spec of 1.0.0 leaves out keeps the value that it had there, in
 the tables below, so that no stored number changes its meaning: these tables never change. A new
-recipe is a new field of the spec.
+recipe is a new value of the field ``training``, named by the version that had it.
 """
 
 from collections.abc import Mapping
@@ -57,6 +57,14 @@ MEASURED_1_0_0: Mapping[str, Any] = {  # and of these methods
     "starts_at_prior": True,
 }
 MEASURED_METHODS = ("likelihood", "bce")
+# A spec of rows with training = "1.1", and of these methods.
+DEFAULT_1_1: Mapping[str, Any] = {**DEFAULT_1_0_0, "threshold": "auto"}
+MEASURED_1_1: Mapping[str, Any] = {
+    **MEASURED_1_0_0,
+    "n_networks": 2,
+    "model": "wide_and_deep",
+    "scale": "rows",
+}
 # A spec of pictures.
 IMAGES_1_0_0: Mapping[str, Any] = {
     **BOTH_1_0_0,
@@ -96,21 +104,25 @@ IMAGES_ONLY = ("freezes_statistics", "centre_crop", "standard_errors", "temperat
 def frozen_settings(
     method: str, training: str | None, images: Any, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the settings of a spec of version 1.0.0, with what it leaves out."""
+    """Return the settings of a spec, with what it leaves out."""
+    is_new = training == "1.1"
     renamed = {"threshold": BOTH_1_0_0["threshold"], "scale": DEFAULT_1_0_0["scale"]}
-    settings = {**settings} | {k: v for k, v in renamed.items() if settings.get(k) == "auto"}
+    if not is_new:
+        settings = {**settings} | {k: v for k, v in renamed.items() if settings.get(k) == "auto"}
     if images:
         return {**IMAGES_1_0_0, **settings}
     if training is None:
         return {**PUBLISHED_1_0_0, **settings}
-    frozen = dict(DEFAULT_1_0_0)
+    frozen = dict(DEFAULT_1_1 if is_new else DEFAULT_1_0_0)
     if method in MEASURED_METHODS:
-        frozen |= MEASURED_1_0_0
+        frozen |= MEASURED_1_1 if is_new else MEASURED_1_0_0
         optimizer = settings.get("optimizer")
-        is_small = optimizer is None and settings.get("model", "mlp") not in ("mlp", "low_rank")
+        networks = ("mlp", "low_rank", "wide_and_deep", "blend")
+        is_small = optimizer is None and settings.get("model", "mlp") not in networks
         if is_small or optimizer == "sgd":
             steps = ("optimizer", "learning_rate", "epochs", "batch_size")
             frozen |= {name: PUBLISHED_1_0_0[name] for name in steps}
+            frozen["scale"] = DEFAULT_1_0_0["scale"]
     return {**frozen, **settings}
 
 

@@ -49,7 +49,6 @@ ARRAYS = ("score_offset_", "score_power_", "threshold_", "seen_rows_")
 
 def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     """Write a fitted classifier of rows to a folder."""
-    settings = choose_settings(classifier, classifier.method_)
     description, tensors = describe(classifier, classifier.module_, "module.", leave="encoder")
     for name, array in vars(classifier.scaling_).items():
         if array is not None:
@@ -58,8 +57,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         "n_features": classifier.n_features_in_,
         "feature_names": classifier.feature_names,
         "item": classifier.item_column_,
-        # The size of the network, so that later defaults do not change what is loaded.
-        "network": {name: settings[name] for name in PLAIN_NETWORK} | _describe_model(classifier),
+        "network": _describe_network(classifier),
     }
     encoder = getattr(classifier, "encoder_", None)
     if encoder is not None:
@@ -68,11 +66,14 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     write_model(path, description, tensors, classifier.trees_)
 
 
-def _describe_model(classifier: "CandidateClassifier") -> dict[str, str]:
-    """Return what model="auto" became: a stream, say, has no linear model."""
-    if isinstance(classifier.module_, Ensemble):
-        return {"model": "mlp" if classifier.module_.linear is None else "wide_and_deep"}
-    return {}
+def _describe_network(classifier: "CandidateClassifier") -> dict[str, Any]:
+    """Return the size of the network, so that later defaults do not change what is loaded."""
+    module, settings = classifier.module_, choose_settings(classifier, classifier.method_)
+    if isinstance(module, Ensemble):
+        settings |= {"n_networks": len(module.weight), "dropout": module.dropout.p}
+        settings["model"] = "mlp" if module.linear is None else "wide_and_deep"
+    names = PLAIN_NETWORK if callable(settings["model"]) else (*PLAIN_NETWORK, "model")
+    return {name: settings[name] for name in names}
 
 
 def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":

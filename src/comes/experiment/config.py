@@ -133,7 +133,7 @@ class MethodChoice:
     class_prior: Knowledge | None = None  # None: that of the experiment
     answer_rates: Knowledge | None = None  # None: that of the experiment
     sees: Sees | None = None  # None: all answers where they are drawn, else candidates
-    training: Literal["default"] | None = None  # None: as published
+    training: Literal["default", "1.1"] | None = None  # None: as published; of 1.0.0, or of 1.1
     settings: dict[str, Any] = Field(default_factory=dict)  # as those of the experiment
 
     @field_validator("method")
@@ -199,7 +199,7 @@ class TaskSpec(Protocol):
     train_rows: int | float | None = None  # float where an experiment varies it
     sees: Sees | None = None  # None: candidates
     answer_rates: Literal["true"] | None = None  # None: estimated
-    training: Literal["default"] | None = None  # None: as published
+    training: Literal["default", "1.1"] | None = None  # None: as published; of 1.0.0, or of 1.1
 
     @cached_property
     def key(self) -> str:

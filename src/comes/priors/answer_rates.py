@@ -216,9 +216,7 @@ def _estimate_from_candidates(
     X: Any, answers: Answers, seed: int, names: Sequence[str] | None
 ) -> RatesEstimate:
     """Return an estimate from candidates: the rate of "no" is the exclude rate."""
-    prior = estimate_class_prior(
-        X, answers, random_state=seed, label_names=names
-    )
+    prior = estimate_class_prior(X, answers, random_state=seed, label_names=names)
     rate, error = prior.exclude_rate, prior.exclude_rate_error
     assert error is not None
     weight = 1 - prior.class_prior

@@ -9,6 +9,7 @@ is minimised by L-BFGS for ever weaker ridges, each from the weights of the one 
 risk of rows that were left out rises.
 """
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,13 +25,13 @@ from comes.models import InputLayer
 from comes.training.gradients import Risk
 from comes.training.speed import threads_for
 
-FloatArray = npt.NDArray[np.float32]
+FloatArray = npt.NDArray[np.float64]
 
 RIDGES = tuple(0.03 / 10 ** (step / 2) for step in range(8))  # 0.03 to 1e-5
 PATH_STEPS, LAST_STEPS = 15, 40  # of L-BFGS: for every ridge of the path, and with the best
 N_FOLDS = 3
 MOST_ROWS, MOST_LABELS = 20_000, 24  # more add nothing to weights; to the choice of the ridge
-SAME = 1e-4  # rows whose projections differ by less, relative to their length, are one
+SAME = 1e-6  # rows whose projections differ by less, relative to their length, are one
 PAIRS_KEPT = 8  # of steps and gradients, by which L-BFGS knows how the risk bends
 
 
@@ -46,15 +47,15 @@ def fit_linear_part(
     """Set the weights of a linear layer, from those it has; return the ridge that was chosen."""
     n, q = targets.shape
     rng = np.random.default_rng(seed)
-    targets, risk = targets.cpu(), risk.to("cpu")
+    targets, risk = targets.cpu(), copy.deepcopy(risk).cpu().double()
     if n > MOST_ROWS:
         rows = np.sort(rng.permutation(n)[:MOST_ROWS])
         X, targets, weight = _take(rows, X, targets, weight)
-    X = sparse.csr_array(X, dtype=np.float32) if sparse.issparse(X) else np.float32(X)
+    X = sparse.csr_array(X, dtype=np.float64) if sparse.issparse(X) else np.asarray(X, np.float64)
     squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
-    mean = np.average(squares, weights=None if weight is None else weight.cpu().numpy())
-    length = max(float(mean), np.finfo(np.float32).tiny)
-    start = layer.weight.detach().cpu().numpy() * 0, layer.bias.detach().cpu().numpy()
+    mean: Any = np.average(squares, weights=None if weight is None else weight.cpu().numpy())
+    length = max(float(mean), np.finfo(np.float64).tiny)
+    start = np.zeros(layer.weight.shape), layer.bias.detach().cpu().double().numpy()
     with threads_for(2 * X.shape[0] * X.shape[1] * q):
         ridge = _choose_ridge(X, targets, weight, risk, start, length, rng)
         path = _follow_path(X, targets, weight, risk, start, [ridge * length], LAST_STEPS)
@@ -87,7 +88,7 @@ def _choose_ridge(
         paths.append(_follow_path(*part, some, start, ridges, PATH_STEPS))
     best, least = RIDGES[0], np.inf
     for ridge, of_folds in zip(RIDGES, zip(*paths, strict=True), strict=True):
-        scores = np.empty(targets.shape, np.float32)
+        scores = np.empty(targets.shape)
         for k, (slopes, level) in enumerate(of_folds):
             scores[fold == k] = X[fold == k] @ slopes + level
         values = [] if weight is None else [weight]
@@ -100,7 +101,7 @@ def _choose_ridge(
 
 def _draw_folds(X: Any, length: float, rng: np.random.Generator) -> npt.NDArray[np.intp]:
     """Return the fold of every row; equal rows have one, as if they were one row of more weight."""
-    numbers = np.asarray(X @ rng.standard_normal(X.shape[1], dtype=np.float32))
+    numbers = np.asarray(X @ rng.standard_normal(X.shape[1]))
     numbers = np.round(numbers / (SAME * math.sqrt(length)))
     _, own = np.unique(numbers, return_inverse=True)
     return np.asarray(rng.permutation(own.max() + 1)[own] % N_FOLDS)
@@ -118,21 +119,19 @@ def _follow_path(
     """Yield weights (d, q) and biases (q,) for every ridge, each from those of the one before."""
     d, q = start[0].shape
     values, transposed = [] if weight is None else [weight], X.T
-    numbers = np.concatenate([part.ravel() for part in start]).astype(np.float64)
+    numbers = np.concatenate([part.ravel() for part in start])
 
-    def split(numbers: npt.NDArray[np.float64]) -> tuple[FloatArray, FloatArray]:
-        return numbers[:-q].reshape(d, q).astype(np.float32), numbers[-q:].astype(np.float32)
+    def split(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return numbers[:-q].reshape(d, q), numbers[-q:]
 
-    def evaluate(numbers: Any, ridge: float) -> tuple[float, Any]:
+    def evaluate(numbers: FloatArray, ridge: float) -> tuple[float, FloatArray]:
         slopes, level = split(numbers)
         scores = torch.from_numpy(np.asarray(X @ slopes) + level).requires_grad_()
         value = q * risk(scores, targets, *values)
         (gradient,) = torch.autograd.grad(value, scores)
         by_slope = transposed @ gradient.numpy() + ridge * slopes
         both = np.concatenate([by_slope.ravel(), gradient.sum(dim=0).numpy()])
-        return float(value.detach()) + ridge / 2 * float(np.square(slopes).sum()), both.astype(
-            np.float64
-        )
+        return float(value.detach()) + ridge / 2 * float(np.square(slopes).sum()), both
 
     for ridge in ridges:
         found = minimize(
