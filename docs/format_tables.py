@@ -89,7 +89,7 @@ def files_table() -> Table:
     rows = [
         ("comes fit -o MODEL", f"`MODEL/{description}`", "what the model is (below)"),
         ("", f"`MODEL/{weights}`", "weights and arrays; no pickle"),
-        ("", f"`MODEL/{trees}`", "the trees of model=\"blend\", by skops; no pickle"),
+        ("", f"`MODEL/{trees}`", 'the trees of model="blend", by skops; no pickle'),
         ("", f"`MODEL{PARTIAL}/`", "the same, if Ctrl-C ended the training"),
         ("", f"`MODEL{CHECKPOINT}`", "state of a long training, until it is done"),
         ("comes predict -o FILE", endings, predicted),

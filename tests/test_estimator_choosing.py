@@ -20,8 +20,8 @@ SPLITS = [(np.arange(k, k + 200), np.arange(k + 200, k + 280)) for k in (0, 60, 
 
 
 def test_the_better_classifier_is_chosen_and_the_table_says_why() -> None:
-    bce = classifier("bce", epochs=1, n_networks=1)
-    models = [classifier(learning_rate=1e-9), classifier(epochs=40), bce]
+    bce = classifier("bce", epochs=1, n_networks=1, model="mlp")
+    models = [classifier(learning_rate=1e-9, model="mlp"), classifier(epochs=40), bce]
     for criterion in ("ranking", "hamming", "auc", "log_likelihood"):
         options: dict[str, Any] = {"criterion": criterion, "folds": 2}
         choice = choose_classifier(models, X, CANDIDATES, PRIOR, **options)

@@ -378,7 +378,7 @@ def test_files_that_may_do_harm_are_refused(tmp_path: Path) -> None:
     loaded = CorrectedClassifier.load(path, trusted=[name])
     np.testing.assert_array_equal(loaded.predict(ETA[:, :1]), clf.predict(ETA[:, :1]))
     path.write_bytes(b"PK" + bytes(99))
-    with refused("not a saved CorrectedClassifier, or a damaged one"):
+    with refused("not a saved model, or a damaged one"):
         load_model(path)
     io.dump(GaussianNB(), path)
     with refused("it holds a GaussianNB"):

@@ -54,6 +54,7 @@ def as_sparse(answers: Answers) -> Answers:
 
 def make(method: Any = "likelihood", **settings: Any) -> CandidateClassifier:
     given: dict[str, Any] = {"epochs": 2, "hidden": 8, "device": "cpu", "random_state": 0}
+    given["model"] = "mlp"  # as very many labels have it
     method = Likelihood(prior_weight=0.0) if method == "likelihood" else method
     return CandidateClassifier(method, **(given | settings))
 

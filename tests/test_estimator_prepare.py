@@ -306,10 +306,11 @@ def test_the_number_of_epochs() -> None:
 @pytest.mark.filterwarnings("ignore:No label is predicted:comes.errors.ComesWarning")
 def test_the_number_of_epochs_is_that_of_the_history() -> None:
     """Which follows from what is sure: no, and yes, but neither maybe nor candidates."""
-    fitted = fit(epochs=None, n_networks=1)
+    fitted = fit(epochs=None, n_networks=1, model="mlp")
     assert len(fitted.history_.risk) == count(200, 3, int((~CANDIDATES).sum()))
     maybe = Answers(no=[[1, 0, 0], [0, 0, 0]], yes=[[0, 1, 0], [0, 0, 0]], maybe=[[0, 0, 1]] * 2)
-    assert count_epochs({"epochs": None, "batch_size": 64}, maybe) == count(2, 3, 2)
+    settings = {"epochs": None, "batch_size": 64, "model": "mlp"}
+    assert count_epochs(settings, maybe) == count(2, 3, 2)
     assert len(fit(epochs=None, optimizer="sgd", n_networks=1).history_.risk) == 200
 
 

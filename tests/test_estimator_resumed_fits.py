@@ -122,7 +122,7 @@ def test_wrong_settings_are_named() -> None:
 
 
 def test_a_warm_start_goes_on_from_the_weights_of_the_fit_before() -> None:
-    clf = make(epochs=1, warm_start=True, optimizer="sgd", learning_rate=1e-9)
+    clf = make(epochs=1, warm_start=True, optimizer="sgd", learning_rate=1e-9, model="mlp")
     clf.fit(X, CANDIDATES)
     before, scaling = weights(clf).clone(), clf.scaling_
     clf.fit(X[:300] * 2, CANDIDATES[:300])
@@ -135,6 +135,7 @@ def test_a_warm_start_goes_on_from_the_weights_of_the_fit_before() -> None:
 def test_later_fits_do_not_start_at_the_prior_again() -> None:
     for go_on in ("fit", "partial_fit"):
         clf = CandidateClassifier("bce", epochs=2, hidden=4, random_state=0, warm_start=True)
+        clf.set_params(model="mlp")
         before = clf.fit(X, RELEVANT).decision_function(X)
         clf.set_params(learning_rate=1e-9)
         after = getattr(clf, go_on)(X, RELEVANT).decision_function(X)

@@ -32,7 +32,7 @@ FOLDS = [train for train, _ in KFold(4).split(X)]  # 152 or 153 rows
 PRIOR = RELEVANT.mean(axis=0)
 # Of priors that are estimated in a few steps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*standard error is:comes.errors.ComesWarning")
-PLAIN: dict[str, Any] = {"n_networks": 1, "dropout": 0.0}  # what can be batched
+PLAIN: dict[str, Any] = {"model": "mlp", "n_networks": 1, "dropout": 0.0}  # what can be batched
 
 
 def classifiers(method: Any = "comes-hl", **options: Any) -> list[CandidateClassifier]:

@@ -338,6 +338,7 @@ def fit_once(method: str, **options: Any) -> CandidateClassifier:
         n_networks=1,
         random_state=0,
         verbose=-1,
+        model="mlp",
         **options,
     )
     return clf.fit(X[FIT], CANDIDATES[FIT])

@@ -50,7 +50,7 @@ ROWS: Mapping[str, Any] = {
     "momentum": 0.9,
     "weight_decay": 1e-4,
     "cosine": True,
-    "threshold": "auto",
+    "threshold": "half",
     "early_stopping": False,
     "validation_share": 0.2,
     "patience": None,
@@ -65,7 +65,7 @@ NETWORKS: dict[str, Any] = {  # how the likelihood trains by default, but for it
     "optimizer": "adam",
     "learning_rate": 5e-3,
     "cosine": False,
-    "scale": "auto",
+    "scale": "columns",
 }
 RATES: dict[str, Any] = {"no_rate": 0.75, "yes_rate": 0.7}
 IMAGES: Mapping[str, Any] = {
@@ -90,7 +90,7 @@ IMAGES: Mapping[str, Any] = {
     "reduction": "auto",
     "normaliser": "dataset",
     "flood_level": 0.0,
-    "threshold": "auto",
+    "threshold": "half",
     "early_stopping": False,
     "precision": "float32",
     "device": "cpu",

@@ -24,9 +24,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.special import logit
 from sklearn.base import clone
-from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import KFold
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -239,6 +237,8 @@ class CorrectedClassifier(RowClassifier):
             assert rates.no_rate is not None and rates.yes_rate is not None
             rate = float(np.median(np.maximum(rates.no_rate, rates.yes_rate)))
             leaf = max(LEAST_LEAF, round(1 / max(rate, 0.01)))
+            from sklearn.ensemble import ExtraTreesClassifier  # which takes long to import
+
             base = ExtraTreesClassifier(200, min_samples_leaf=leaf, n_jobs=self.n_jobs)
         elif self.random_state is None:
             return clone(base)
@@ -350,13 +350,12 @@ def _fit(base: Any, X: Any, y: npt.NDArray[Any], weight: Array | None) -> Any:
     """Return a clone of the base, fitted."""
     model, weights = clone(base), {}
     if weight is not None:
-        last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+        prefix, last = getattr(model, "steps", [("", model)])[-1]  # of a pipeline
         if not has_fit_parameter(last, "sample_weight"):
             raise ComesError(
                 f"{type(last).__name__} takes no sample_weight. Leave it out, or take another base."
             )
-        prefix = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
-        weights[f"{prefix}sample_weight"] = weight
+        weights[f"{prefix}__sample_weight".removeprefix("__")] = weight
     return model.fit(X, y, **weights)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.tree._tree import Tree
 
 from comes.errors import ComesError, first_line, listed
 from comes.files import expanded, replacing_file
@@ -58,8 +57,8 @@ def load(cls: type, path: str | Path, trusted: Sequence[str]) -> Any:
                 _check_tree(tree)
     except Exception as error:  # of zip, of json, or of a type that is restored
         raise ComesError(
-            f"{path} is not a saved {cls.__name__}, or a damaged one ({first_line(error)}). Take "
-            "another copy, or fit it again."
+            f"{path} is not a saved model, or a damaged one ({first_line(error)}). Take another copy, "
+            "or fit it again."
         ) from None
     if unknown:
         raise ComesError(
@@ -71,7 +70,7 @@ def load(cls: type, path: str | Path, trusted: Sequence[str]) -> Any:
 
 def _find_trees(value: Any) -> Iterator[Any]:
     """Give every tree of scikit-learn in an object."""
-    if isinstance(value, Tree):
+    if type(value).__module__ == "sklearn.tree._tree":
         yield value
     elif isinstance(value, np.ndarray) and value.dtype.hasobject:
         yield from _find_trees(value.tolist())

@@ -240,6 +240,9 @@ class Ensemble(nn.Module):
         self.weight = nn.Parameter(torch.empty(n_networks, hidden, q).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(n_networks, 1, q).uniform_(-bound, bound))
         self.linear = InputLayer(d, q).requires_grad_(False) if has_linear else None
+        if self.linear is not None:
+            for part in self.linear.parameters():
+                nn.init.zeros_(part)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the scores of each network in training mode, else the mean."""

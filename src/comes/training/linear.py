@@ -55,7 +55,7 @@ def fit_linear_part(
     squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
     mean: Any = np.average(squares, weights=None if weight is None else weight.cpu().numpy())
     length = max(float(mean), np.finfo(np.float64).tiny)
-    start = np.zeros(layer.weight.shape), layer.bias.detach().cpu().double().numpy()
+    start = [part.detach().cpu().double().numpy() for part in (layer.weight, layer.bias)]
     with threads_for(2 * X.shape[0] * X.shape[1] * q):
         ridge = _choose_ridge(X, targets, weight, risk, start, length, rng)
         path = _follow_path(X, targets, weight, risk, start, [ridge * length], LAST_STEPS)
@@ -71,7 +71,7 @@ def _choose_ridge(
     targets: Tensor,
     weight: Tensor | None,
     risk: Any,
-    start: tuple[FloatArray, FloatArray],
+    start: Sequence[FloatArray],
     length: float,
     rng: np.random.Generator,
 ) -> float:
@@ -80,7 +80,7 @@ def _choose_ridge(
     labels = np.sort(rng.permutation(q)[:MOST_LABELS])
     chosen = torch.from_numpy(labels)
     some, targets = risk.select_labels(chosen), targets[:, chosen]
-    start = start[0][:, labels], start[1][labels]
+    start = [np.zeros((X.shape[1], len(labels))), start[1][labels]]
     fold, ridges = _draw_folds(X, length, rng), [ridge * length for ridge in RIDGES]
     paths = []
     for k in range(N_FOLDS):
@@ -112,7 +112,7 @@ def _follow_path(
     targets: Tensor,
     weight: Tensor | None,
     risk: Risk,
-    start: tuple[FloatArray, FloatArray],
+    start: Sequence[FloatArray],
     ridges: Sequence[float],
     n_steps: int,
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
