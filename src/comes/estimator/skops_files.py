@@ -57,8 +57,8 @@ def load(cls: type, path: str | Path, trusted: Sequence[str]) -> Any:
                 _check_tree(tree)
     except Exception as error:  # of zip, of json, or of a type that is restored
         raise ComesError(
-            f"{path} is not a saved model, or a damaged one ({first_line(error)}). Take another copy, "
-            "or fit it again."
+            f"{path} is not a saved model, or a damaged one ({first_line(error)}). Take another "
+            "copy, or fit it again."
         ) from None
     if unknown:
         raise ComesError(

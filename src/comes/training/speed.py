@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from comes.models import InputLayer
 
 # From glibc's malloc.h.
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-LARGEST_MMAP_THRESHOLD = 32 * 2**20
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
+LARGEST_MMAP_THRESHOLD, USUAL_MMAPS = 32 * 2**20, 65536
 KEPT = 2**30
 
 WORK_PER_THREAD = 1.5e9  # multiplications of a step: benchmarks/threads.py
@@ -92,9 +92,11 @@ def kept_memory() -> Iterator[None]:
         return
     mallopt(M_MMAP_THRESHOLD, LARGEST_MMAP_THRESHOLD)
     mallopt(M_TRIM_THRESHOLD, KEPT)
+    mallopt(M_MMAP_MAX, 0)  # larger arrays, too, lie where they can be kept
     try:
         yield
     finally:
+        mallopt(M_MMAP_MAX, USUAL_MMAPS)
         mallopt(M_TRIM_THRESHOLD, 2 * LARGEST_MMAP_THRESHOLD)
         malloc_trim(0)
 
