@@ -26,7 +26,9 @@ from command_tables import options_table
 ROOT = Path(__file__).parent.parent
 PHOTOS = "mirflickr5000"
 FOUR = ("emotions", "yeast", "scene", "enron")
-SETS_OF = {"six": (*FOUR, "scenes", "bibtex"), "four": FOUR}
+SIX = (*FOUR, "scenes", "bibtex")
+DRAWS = {"answers": "a tenth asked", "0.1": "0.1", "0.5": "0.5", "real": "its own candidates"}
+RECIPES = ("default", "blend", "1.0.0", "BCE", "BCE, as published")
 FIRST_SEED = 0
 BOTH = ("average_precision", "mean_average_precision")
 
@@ -305,10 +307,10 @@ def read_defaults(*, first_seed: bool = False) -> pd.DataFrame:
     return means.assign(seeds=of_each["seed"].nunique()).reset_index()
 
 
-def defaults_table(draw: str, of: str = "six") -> Table:
-    """Return means over six or four sets, for learners that were run on all of them."""
-    found, sets = read_defaults(first_seed=of == "four"), SETS_OF[of]
-    found = found[(found["draw"] == draw) & found["set"].isin(sets)]
+def defaults_table(draw: str) -> Table:
+    """Return means over six sets, for learners that were run on all of them."""
+    found = read_defaults()
+    found = found[(found["draw"] == draw) & found["set"].isin(SIX)]
     by_set = found.pivot(index="learner", columns="set", values="average_precision").dropna()
     means = found.groupby("learner", sort=False)[[*BOTH, "held_out"]].mean()
     table = [["learner", "AP ↑", "mAP ↑", "held-out loss ↓", "AP against the default: least, most"]]
@@ -320,35 +322,55 @@ def defaults_table(draw: str, of: str = "six") -> Table:
     return table
 
 
-def default_sets_table() -> Table:
-    """Return average precision by set and draw: the default beside COMES-HL and BCE."""
-    found = read_defaults()
-    titles = {"BCE": "BCE, trained as the default"}
-    names = ["default", "COMES-HL, as published", "BCE", "BCE, as published"]
-    names.append("default, priors known")
-    table = found.pivot(index=["draw", "set"], columns="learner", values="average_precision")
-    seeds = found[found["learner"] == "default"].set_index(["draw", "set"])["seeds"]
-    rows = []
-    for draw, name in table.index:
-        values = [table.loc[(draw, name)].get(learner) for learner in names]
-        cells = ["–" if pd.isna(value) else f"{value:.3f}" for value in values]
-        rows.append([name, draw, str(seeds[draw, name]), *cells])
-    return [["set", "draw", "seeds", *(titles.get(name, name) for name in names)], *rows]
+def read_recipes() -> pd.DataFrame:
+    """Return what the default and others make of a set, a draw and a size, over seeds."""
+    rows = pd.DataFrame(stored("recipes")["rows"])
+    keys = ["draw", "set", "learner"]
+    found = rows.groupby(keys, sort=False)[[*BOTH, "macro_f1", "seconds"]].mean().reset_index()
+    parts = found["set"].str.partition(":")
+    return found.assign(name=parts[0], size=parts[2].replace("", "all"))
 
 
-def default_cost_table() -> Table:
-    """Return seconds of a fit on a GPU, by default and with the settings of the paper, by set."""
-    rows = pd.DataFrame(stored("defaults")["rows"])
-    learners = ["COMES-HL, as published", "default, priors known"]
-    own = rows[(rows["device"] == "cuda") & rows["learner"].isin(learners)]
-    means = own.pivot_table("seconds", "set", "learner", sort=False).dropna()[learners]
-    return [
-        ["data", "COMES-HL, as published", "default", "ratio"],
-        *(
-            [str(name), f"{paper:.1f}", f"{ours:.1f}", f"{ours / paper:.2f}"]
-            for name, paper, ours in means.itertuples()
-        ),
+def recipes_table() -> Table:
+    """Return means over sets by draw and learner, and how far each is from 1.0.0 on its sets."""
+    found = read_recipes()
+    by_set = found.pivot(index=["draw", "set"], columns="learner", values="average_precision")
+    table = [
+        ["draw", "learner", "sets", "AP ↑", "mAP ↑", "macro F1 ↑", "AP - 1.0.0", "least, most"]
     ]
+    table[0].append("CPU s")
+    for draw in DRAWS:
+        for learner in RECIPES:
+            own = found[(found["draw"] == draw) & (found["learner"] == learner)]
+            change = (by_set[learner] - by_set["1.0.0"]).loc[draw].dropna()
+            ap, mean_ap, f1, seconds = own[[*BOTH, "macro_f1", "seconds"]].mean()
+            cells = [f"{ap:.3f}", f"{mean_ap:.3f}", f"{f1:.3f}"]
+            is_base = learner == "1.0.0"
+            cells += ["", ""] if is_base else [f"{change.mean():+.3f}"]
+            cells += [] if is_base else [f"{change.min():+.3f}, {change.max():+.3f}"]
+            table.append([DRAWS[draw], learner, str(len(own)), *cells, f"{seconds:.1f}"])
+    return table
+
+
+def recipes_sizes_table() -> Table:
+    """Return average precision by draw and size; the set where the default is furthest behind."""
+    found = read_recipes()
+    table = [["draw", "rows", "sets", *(name for name in RECIPES if name != "blend")]]
+    table[0].append("least: default - the better BCE")
+    by_set = found.pivot(index=["draw", "set"], columns="learner", values="average_precision")
+    behind = by_set["default"] - by_set[["BCE", "BCE, as published"]].max(axis=1)
+    for draw in DRAWS:
+        for size in ("300", "1000", "all"):
+            own = found[(found["draw"] == draw) & (found["size"] == size)]
+            if own.empty:
+                continue
+            means = own.groupby("learner")["average_precision"].mean()
+            cells = [f"{means[name]:.3f}" for name in RECIPES if name != "blend"]
+            sets = own["set"].unique()
+            part = behind.loc[draw].loc[sets]
+            least = f"{part.min():+.3f} ({str(part.idxmin()).partition(':')[0]})"
+            table.append([DRAWS[draw], size, str(len(sets)), *cells, least])
+    return table
 
 
 def methods_choice_table() -> Table:
@@ -686,8 +708,8 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "methods": methods_table,
     "methods-choice": methods_choice_table,
     "defaults": defaults_table,
-    "default-sets": default_sets_table,
-    "default-cost": default_cost_table,
+    "recipes": recipes_table,
+    "recipes-sizes": recipes_sizes_table,
     "fit-checks": fit_checks_table,
     "prior-errors": prior_errors_table,
     "prior-training": prior_training_table,

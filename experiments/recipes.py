@@ -112,9 +112,10 @@ def main() -> None:
         options.seeds, options.sizes, options.draws, options.sets
     ):
         title = f"{name}:{n}" if n else name
-        if (draw == "real" and name not in WITH_CANDIDATES) or (title, draw, seed) in done:
-            continue
-        if n in SMALLER.get(name, (300, 1000)) if n else name in WHOLE:
+        sizes = (*SMALLER.get(name, (300, 1000)), *((0,) if name in WHOLE else ()))
+        if draw == "real":  # of all rows
+            sizes = (0,) if name in WITH_CANDIDATES else ()
+        if n in sizes and (title, draw, seed) not in done:
             tasks.append((title, draw, seed, options.learners, options.device))
     started = time.monotonic()
     work = Parallel(
