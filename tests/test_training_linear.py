@@ -147,6 +147,25 @@ def test_features_that_say_nothing_have_the_strongest_ridge_and_telling_ones_a_w
         assert right > 0.95 and np.abs(X @ slopes).mean() > 1
 
 
+def test_weaker_ridges_are_tried_until_rows_that_are_left_out_fit_worse(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[float] = []
+
+    def watch(function: Any, start: Any, ridge: tuple[float], *rest: Any, **given: Any) -> Any:
+        tried.append(*ridge)
+        return minimize(function, start, ridge, *rest, **given)
+
+    monkeypatch.setattr(linear, "minimize", watch)
+    length = float(np.square(X).sum(axis=1).mean())
+    for targets in (NO_SIGNAL, RELEVANT):
+        ridge, _, _ = fit(X, targets, BceRisk())
+        n_tried = min(RIDGES.index(ridge) + 2, len(RIDGES))  # the next one was worse
+        path = np.repeat(RIDGES[:n_tried], N_FOLDS)
+        np.testing.assert_allclose(tried, length * np.append(path, ridge))
+        tried.clear()
+
+
 def test_sparse_rows_give_what_dense_ones_give() -> None:
     features = np.where(RNG.random((N, D)) < 0.6, 0, X)
     for risk, targets, _ in PROBLEMS.values():
@@ -242,12 +261,12 @@ def test_of_very_many_rows_and_labels_some_are_enough(monkeypatch: pytest.Monkey
     monkeypatch.setattr(linear, "MOST_LABELS", 2)
     weight = torch.from_numpy(TIMES).float()
     for features in (X, sparse.csr_array(X)):
-        ridge, slopes, level = fit(features, RELEVANT, BceRisk(), weight=weight, seed=3)
+        ridge, slopes, level = fit(features, CANDIDATES, likelihood(), weight=weight, seed=3)
         assert seen == [(60, 2)] * N_FOLDS + [(90, Q)]  # to choose the ridge, and at the end
         seen.clear()
         assert ridge in RIDGES and slopes.shape == (D, Q)
         assert (((X @ slopes + level) > 0) == RELEVANT).mean() > 0.8
-        assert fit(features, RELEVANT, BceRisk(), weight=weight, seed=3)[0] == ridge
+        assert fit(features, CANDIDATES, likelihood(), weight=weight, seed=3)[0] == ridge
         seen.clear()
 
 
