@@ -19,6 +19,7 @@ from comes.errors import ComesError
 from comes.estimator import export_onnx
 from comes.estimator.export import WholeModel, measure_onnx
 from comes.generation import case_b
+from comes.models import Ensemble
 
 X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
 TRUTH = X[:, :3] > 0.3
@@ -74,7 +75,15 @@ def test_what_is_written_gives_what_the_model_gives() -> None:
     ranked = make("comes-rl", scale="maxabs").fit(X, CANDIDATES)
     assert np.abs(ranked.score_offset_).max() > 0.01
     far = (1e6 + np.round(X * 8) / 8).astype(np.float32)  # exact in float32, not less its mean
+    some = np.where(np.abs(X) > 0.5, X, 0)
+    usual = make("likelihood").fit(X, CANDIDATES)
+    of_sparse = make("likelihood").fit(sparse.csr_array(some), CANDIDATES)
+    for clf in (usual, of_sparse):
+        assert isinstance(clf.module_, Ensemble) and clf.module_.linear is not None
+        assert clf.module_.linear.weight.abs().max() > 0.1
     kinds: list[tuple[str, CandidateClassifier, Any]] = [
+        ("a linear model beside networks", usual, X),
+        ("the same, trained on sparse rows", of_sparse, some),
         ("a level", ranked, X),
         ("a calibrated level", deepcopy(ranked).calibrate(X + 1, relevant=TRUTH), X),
         ("unscaled", make("bce", model="linear", scale=None).fit(X, CANDIDATES), X),
@@ -86,6 +95,13 @@ def test_what_is_written_gives_what_the_model_gives() -> None:
         expected = clf.decision_function(rows)
         np.testing.assert_allclose(scores, expected, atol=1e-4, rtol=1e-4, err_msg=kind)
         np.testing.assert_allclose(probabilities, clf.predict_proba(rows), atol=1e-5, err_msg=kind)
+
+
+@pytest.mark.long
+def test_a_file_of_the_usual_model_of_dense_and_of_sparse_rows(tmp_path: Path) -> None:
+    some = np.where(np.abs(X) > 0.5, X, 0)
+    check_same(make("likelihood").fit(X, CANDIDATES), X, tmp_path)
+    check_same(make("likelihood").fit(sparse.csr_array(some), CANDIDATES), some, tmp_path)
 
 
 @pytest.mark.long

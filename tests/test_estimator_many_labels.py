@@ -67,6 +67,19 @@ def fitted() -> CandidateClassifier:
         return make().fit(X, answers=as_sparse(ANSWERS["candidates"]))
 
 
+def test_networks_of_a_matrix_go_on_with_very_many_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their linear model stays, as it is fitted to a matrix."""
+    answers, known = as_sparse(ANSWERS["positives"]), KNOWN["positives"]
+    monkeypatch.setattr(inputs, "MANY_PAIRS", N * Q)
+    clf = make(model="auto", warm_start=True, **known).fit(X, answers=answers)
+    before = {name: value.clone() for name, value in clf.module_.state_dict().items()}
+    assert before["linear.weight"].abs().max() > 0.01
+    monkeypatch.setattr(inputs, "MANY_PAIRS", 1000)
+    after = clf.fit(X, answers=answers).module_.state_dict()
+    for name, value in before.items():
+        assert bool((after[name] == value).all()) == name.startswith("linear."), name
+
+
 @pytest.mark.parametrize("method", KINDS_OF_METHOD)
 def test_a_fit_in_chunks_is_the_fit_on_a_matrix(method: str) -> None:
     for kind in KINDS_OF_METHOD[method]:

@@ -16,11 +16,13 @@ from torch import nn
 from comes import Answers, CandidateClassifier
 from comes.datasets import Dataset, ShardedDataset, open_shards
 from comes.errors import ComesError
+from comes.estimator import prepare as prepare_module
 from comes.estimator.prepare import prepare
 from comes.estimator.scaling import fit_scaling
 from comes.estimator.stream import gather_statistics
 from comes.models.tabular import find_label_head
 from comes.tables import ColumnEncoder
+from comes.training.linear import fit_linear_part
 from comes.training.loop import Training
 from comes.training.rows import StreamedRows
 
@@ -80,6 +82,30 @@ def test_a_stream_gives_the_model_of_rows_in_memory(
     torch.testing.assert_close(
         weights(streamed.module_), weights(training.network), rtol=1e-3, atol=1e-3
     )
+
+
+@pytest.mark.parametrize("in_memory", [N * PARTS, 50])
+def test_a_stream_has_a_linear_model_fitted_to_a_sample(
+    in_memory: int, shards: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def watch(layer: Any, rows: Any, targets: Any, *rest: Any, **given: Any) -> float:
+        seen.append((len(rows), tuple(targets.shape)))
+        return fit_linear_part(layer, rows, targets, *rest, **given)
+
+    monkeypatch.setattr(prepare_module, "fit_linear_part", watch)
+    monkeypatch.setattr(prepare_module, "ROWS_IN_MEMORY", in_memory)
+    fitted = make(class_prior=RELEVANT.mean(axis=0)).fit_stream(shards)
+    ((n, shape),) = seen
+    assert shape == (n, Q) and n == pytest.approx(in_memory, abs=20)
+    layer: Any = fitted.module_.linear
+    alone = fitted.scaling_(X) @ layer.weight.numpy() + layer.bias.numpy()
+    assert ((alone > 0) == RELEVANT).mean() > (0.9 if in_memory > 50 else 0.75)
+    plain = make(model="mlp", n_networks=2, class_prior=RELEVANT.mean(axis=0)).fit_stream(shards)
+    table = pd.DataFrame(X, columns=list("abcde"))
+    expected = (plain.decision_function(table) + alone) / 2
+    np.testing.assert_allclose(fitted.decision_function(table), expected, atol=1e-4)
 
 
 def test_priors_are_estimated_and_predictions_are_as_good_as_of_a_fit(shards: Any) -> None:

@@ -160,6 +160,33 @@ def test_a_label_head_scores_some_labels(network: nn.Module, labels: Any) -> Non
     assert head.n_labels == Q
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_a_linear_model_beside_networks_has_half_the_say_and_is_not_trained(kind: str) -> None:
+    torch.manual_seed(0)
+    both = Ensemble(D, Q, HIDDEN, n_networks=N_NETWORKS, has_linear=True)
+    plain, rows = make_ensemble(), make_rows(kind)
+    missing, extra = plain.load_state_dict(both.state_dict(), strict=False)
+    assert not missing and sorted(extra) == ["linear.bias", "linear.weight"]
+    assert plain.linear is None and both.linear is not None
+    mean = plain.eval()(rows)
+    torch.testing.assert_close(both.eval()(rows), mean / 2)  # it starts at zero
+    torch.nn.init.normal_(both.linear.weight)
+    torch.nn.init.normal_(both.linear.bias)
+    of_linear = rows.to_dense() @ both.linear.weight + both.linear.bias
+    torch.testing.assert_close(both(rows), (mean + of_linear) / 2)
+    before = both.linear.weight.clone()
+    scores = both.train()(rows)
+    torch.testing.assert_close(scores, plain.train()(rows))
+    assert scores.shape == (N, N_NETWORKS, Q)
+    trained = [p for p in both.parameters() if p.requires_grad]
+    assert len(trained) == len(list(plain.parameters())) == len(list(both.parameters())) - 2
+    optimiser = torch.optim.AdamW(both.parameters(), lr=0.1, weight_decay=0.1)
+    EnsembleRisk(BceRisk())(scores, CANDIDATES).backward()
+    optimiser.step()
+    assert both.linear.weight.grad is None and both.linear.bias.grad is None
+    assert torch.equal(both.linear.weight, before)
+
+
 def test_a_network_without_a_label_head_is_refused() -> None:
     for network in (linear(D, Q), nn.Sequential(nn.ReLU()), nn.Sequential(nn.Linear(D, Q, False))):
         with pytest.raises(ComesError, match="ends in one linear layer with a bias"):

@@ -55,7 +55,8 @@ def training_options(
     model: Annotated[
         str | None,
         option(
-            help="Network for tables: mlp (default), low_rank or linear.",
+            help="Network for tables: wide_and_deep, blend, mlp, low_rank or linear. Default: the "
+            "method's own.",
             autocompletion=complete_network,
         ),
     ] = None,

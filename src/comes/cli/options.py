@@ -29,7 +29,7 @@ def offer(*values: str) -> Callable[[str], list[str]]:
 
 
 complete_method = offer(*METHOD_NAMES, "auto")
-complete_network = offer("mlp", "low_rank", "linear")
+complete_network = offer("wide_and_deep", "blend", "mlp", "low_rank", "linear")
 complete_backbone = offer("resnet50", "timm:", "torchvision:")
 complete_device = offer("auto", "cpu", "cuda")
 

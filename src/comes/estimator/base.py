@@ -231,13 +231,17 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             scores, prior = self._score_training(training, training.X), self.class_prior_
             assert prior is not None
             self.score_offset_ = offset_matching_prior(scores, prior, weight=weights)
-        check.scores = self._finish_scores(training, check.rows, check.scores)
-        self.threshold_ = self._find_thresholds(training, check.scores.cpu().numpy())
+        rows, scores = training.rows[check.rows.numpy()], check.scores.cpu().numpy()
+        scores = self._finish_scores(training, rows, scores)
+        check.scores = torch.from_numpy(scores)
+        self.threshold_ = self._find_thresholds(training, scores)
         self.history_ = replace(history, warnings=check.find_problems(self, history))
         return self
 
-    def _finish_scores(self, training: Training, rows: Tensor, scores: Tensor) -> Tensor:
-        """Return the scores of some training rows as `decision_function` has them."""
+    def _finish_scores(
+        self, training: Training, rows: npt.NDArray[np.intp], scores: FloatArray
+    ) -> FloatArray:
+        """Return scores of the network as `decision_function` has them, given numbers of rows."""
         return scores
 
     def _score_training(self, training: Training, X: Any) -> FloatArray:
@@ -271,9 +275,11 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """Return thresholds learned from the answers about rows that training did not see."""
         prior, by = self.class_prior_, self.threshold
         assert prior is not None
-        if training.held_out is not None:
-            scores = self._score_training(training, training.held_out.X)
-            return choose_thresholds(scores, training.held_out.answers, prior, by)
+        held_out = training.held_out
+        if held_out is not None:
+            scores = self._score_training(training, held_out.X)
+            scores = self._finish_scores(training, held_out.rows, scores)
+            return choose_thresholds(scores, held_out.answers, prior, by)
         if self.history_.interrupted:
             warn_user(
                 "The threshold was not learned, since training was interrupted; predictions are "

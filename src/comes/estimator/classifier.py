@@ -540,21 +540,21 @@ class CandidateClassifier(RowClassifier):
         self.module_, self.scaling_ = training.network, training.scaling
         self.seen_rows_, self.trees_ = remember_rows(training.features), None
         if self.model == "blend":
-            weight, seed = training.weight, training.options.seed
+            weight, rows = training.weight, training.rows
             self.trees_ = CorrectedClassifier().fit_given_rates(
-                training.features,
-                training.answers,
+                training.features[rows],
+                training.answers[rows],
                 training.rates,
                 None if weight is None else weight.double().cpu().numpy(),
-                seed,
+                training.options.seed,
             )
         with few_threads(training.network, training.X, training.options.batch_size):
             return super()._keep(training, history)
 
-    def _finish_scores(self, training: Training, rows: Tensor, scores: Tensor) -> Tensor:
-        if self.trees_ is None:
-            return scores
-        return torch.from_numpy(self._blend(scores.cpu().numpy(), training.features[rows.numpy()]))
+    def _finish_scores(
+        self, training: Training, rows: npt.NDArray[np.intp], scores: FloatArray
+    ) -> FloatArray:
+        return scores if self.trees_ is None else self._blend(scores, training.features[rows])
 
     def _blend(self, scores: FloatArray, X: Any) -> FloatArray:
         """Return the log odds of the mean of the probabilities of networks and of trees."""

@@ -85,6 +85,7 @@ NOT_HASHED |= {"warm_start", "require_candidates"}
 class HeldOut:
     """Rows that are held out of the training to judge it."""
 
+    rows: npt.NDArray[np.intp]  # their numbers among all rows
     X: Rows
     answers: Answers
     targets: Any  # a tensor (n, q), or SparseTargetRows
@@ -147,6 +148,12 @@ class Training:
             checkpoint=self.checkpoint,
             distributed=self.is_shared,
         )
+
+    @property
+    def rows(self) -> npt.NDArray[np.intp]:
+        """The numbers among all rows of those that are trained on."""
+        every = np.arange(len(self.answers))
+        return every if self.held_out is None else np.delete(every, self.held_out.rows)
 
     @property
     def can_be_a_graph(self) -> bool:
@@ -289,6 +296,7 @@ def prepare(
         rows, held = split_rows(len(answers), classifier.early_stopping, seed)
         held_weight = None if weight is None else weight[held]
         held_out = HeldOut(
+            held,
             to_device(_safe_indexing(scaled, held), device),
             answers[held],
             make_targets(method, rates, answers[held], device, is_sparse=is_many),
@@ -306,7 +314,7 @@ def prepare(
     row_weight = None if train_weight is None else torch.tensor(train_weight).float()
     if isinstance(network, Ensemble):
         layer = network.linear
-        if layer is not None and not is_part:
+        if layer is not None and not is_part and not is_many:
 
             def fit() -> dict[str, Tensor]:
                 some_X, some_targets = train_X, targets

@@ -37,14 +37,14 @@ TRUSTED = (
 
 def save(classifier: Any, path: str | Path) -> None:
     """Write a fitted classifier to a file, whole or not at all."""
-    skops = _import_skops()
+    skops = import_skops()
     with replacing_file(path) as temporary:
         skops.dump(classifier, temporary)
 
 
 def load(cls: type, path: str | Path, trusted: Sequence[str]) -> Any:
     """Read a fitted classifier of a class; raise an error unless all types are trusted."""
-    skops, path = _import_skops(), expanded(path)
+    skops, path = import_skops(), expanded(path)
     if not path.is_file():
         raise ComesError(f"{path} is no file. Give the file that {cls.__name__}.save wrote.")
     try:
@@ -91,7 +91,7 @@ def _check_tree(tree: Any) -> None:
         raise ValueError("a tree leads out of itself")
 
 
-def _import_skops() -> Any:
+def import_skops() -> Any:
     """Return skops.io; raise an error if it is not installed."""
     try:
         from skops import io

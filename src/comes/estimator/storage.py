@@ -98,7 +98,7 @@ def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
         with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
             module = make_network(d, q, classifier.hidden, settings)
         classifier.module_ = restore_weights(module, take_tensors(tensors, "module."))
-        if classifier.model == "blend":
+        if "trees" in description:
             trees = expanded(path) / TREES
             if not trees.is_file() or description["trees"] != _hash(trees):
                 raise ComesError(f"{trees} is missing or damaged. Take another copy of the model.")

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from comes.answers import answer_evidence, posterior_probability
 from comes.errors import warn_user
-from comes.estimator.prepare import Training, as_plain, split_rows
+from comes.estimator.prepare import Training, as_plain
 from comes.methods import Likelihood
 from comes.training import History, TrainOptions, make_optimizer, predict_scores
 from comes.training.checkpoint import Checkpoint
@@ -39,12 +39,10 @@ class FineTuning:
         device: torch.device,
     ) -> None:
         self.classifier, self.images, self.probed = classifier, images, probed
-        n, network = len(probed.answers), classifier.network_
-        self.rows, held_out = np.arange(n), probed.held_out
-        size = network.backbone.preprocessing
+        network, held_out = classifier.network_, probed.held_out
+        self.rows, size = probed.rows, network.backbone.preprocessing
         if held_out is not None:
-            self.rows, held = split_rows(n, classifier.early_stopping, probed.options.seed)
-            held_out = replace(held_out, X=PixelRows(images[held], size, device))
+            held_out = replace(held_out, X=PixelRows(images[held_out.rows], size, device))
         self._warn_of_small_batches()
         augment: Any = classifier.augment
         self.training = replace(

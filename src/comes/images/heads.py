@@ -25,7 +25,7 @@ from comes.answers import Answers, answer_evidence, posterior_probability
 from comes.answers.convert import BoolMatrix
 from comes.errors import ComesWarning
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.prepare import SMALLEST_PRIOR, Training, guess_prior, prepare, split_rows
+from comes.estimator.prepare import SMALLEST_PRIOR, Training, guess_prior, prepare
 from comes.estimator.scaling import Scaling, fit_scaling
 from comes.estimator.together import split_into_folds
 from comes.images.network import AT_ONCE, Views, show_views, zero_linear
@@ -125,8 +125,7 @@ def fit_view_head(
     head = Head(training.network, training.scaling.shift, np.ones(X.shape[1]))  # type: ignore[arg-type]
     own, held = evidence, None
     if training.held_out is not None:
-        rows = split_rows(len(answers), probe.early_stopping, training.options.seed)
-        own, held = (evidence[some] for some in rows)
+        own, held = evidence[training.rows], evidence[training.held_out.rows]
     if own.pooled is not None:
         head = _add_student(head, own, training)
     device = training.targets.device

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from comes.answers import AnswerRates, Answers, State
 from comes.datasets import Dataset, Images, ReadOptions, ShardedDataset, open_shards
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import CandidateClassifier
+from comes.estimator import CandidateClassifier, skops_files
 from comes.estimator.choose import Choice, choose_classifier, estimate_shared_prior, vary_settings
 from comes.estimator.inputs import per_label
 from comes.estimator.storage import FILES as MODEL_FILES
@@ -288,6 +288,8 @@ def _train_and_save(
     A signal that comes when the epochs are over waits until the model is saved.
     """
     path = None
+    if targets and getattr(classifier, "model", None) == "blend":
+        skops_files.import_skops()  # or say what is missing, before anything takes long
     try:
         with deferring_interrupts(at_once=False):
             train()
