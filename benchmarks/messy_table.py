@@ -16,7 +16,7 @@ the features that comes makes.
 
 import time
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -139,10 +139,8 @@ def clean(table: pd.DataFrame) -> pd.DataFrame:
     words = table[["district", "heating"]].apply(lambda cells: cells.str.strip().str.lower())
     day = pd.to_datetime(table["listed"], format="%d-%b-%y")
     dates = pd.DataFrame({"day": day.map(pd.Timestamp.toordinal), "month": day.dt.month_name()})
-    return pd.concat(
-        [numbers.fillna(numbers.median()), words.fillna("none"), dates, table["description"]],
-        axis=1,
-    )
+    parts = [numbers.fillna(numbers.median()), words.fillna("none"), dates, table["description"]]
+    return cast("pd.DataFrame", pd.concat(parts, axis=1))
 
 
 def make_by_hand() -> ColumnTransformer:
@@ -232,7 +230,7 @@ def compare(seed: int) -> list[dict[str, Any]]:
     table, truth = draw_listings(N_TRAIN + N_TEST, seed)
     train, test = table[:N_TRAIN], table[N_TRAIN:].reset_index(drop=True)
     known, hidden = truth[:N_TRAIN], truth[N_TRAIN:]
-    rates = {"no_rate": NO, "yes_rate": YES, "mistake_rate": MISTAKES}
+    rates: dict[str, Any] = {"no_rate": NO, "yes_rate": YES, "mistake_rate": MISTAKES}
     candidates = independent(known, exclude_rate=EXCLUDED, seed=seed)
     encoder, by_hand = ColumnEncoder(), make_by_hand()
     encoded = encoder.fit_transform(train), encoder.transform(test)

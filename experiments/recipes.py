@@ -62,7 +62,7 @@ def run(name: str, draw: str, seed: int, titles: list[str], device: str) -> list
     train, test = train_test_split(np.arange(len(dataset)), test_size=0.2, random_state=seed)
     shared: dict[str, Any] = {"random_state": seed, "verbose": -1, "device": device}
     known: dict[str, Any] = {}
-    rows = []
+    rows: list[dict[str, Any]] = []
     for title in titles:
         if title == "blend" and draw == "answers" and relevant.shape[1] > MOST_LABELS:
             continue

@@ -231,17 +231,14 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             scores, prior = self._score_training(training, training.X), self.class_prior_
             assert prior is not None
             self.score_offset_ = offset_matching_prior(scores, prior, weight=weights)
-        rows, scores = training.rows[check.rows.numpy()], check.scores.cpu().numpy()
-        scores = self._finish_scores(training, rows, scores)
-        check.scores = torch.from_numpy(scores)
-        self.threshold_ = self._find_thresholds(training, scores)
+        self.threshold_ = self._find_thresholds(training, check.scores.cpu().numpy())
         self.history_ = replace(history, warnings=check.find_problems(self, history))
         return self
 
     def _finish_scores(
         self, training: Training, rows: npt.NDArray[np.intp], scores: FloatArray
     ) -> FloatArray:
-        """Return scores of the network as `decision_function` has them, given numbers of rows."""
+        """Return scores of held-out rows as `decision_function` has them, given their numbers."""
         return scores
 
     def _score_training(self, training: Training, X: Any) -> FloatArray:
@@ -250,9 +247,9 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return np.asarray(scores.cpu().numpy())
 
     def _find_thresholds(self, training: Training, scores: FloatArray) -> FloatArray:
-        """Return where to cut the scores of each label, given those of some training rows.
+        """Return where to cut the scores of each label, given the network's of some training rows.
 
-        By these; at zero; at a probability of one half; or learned on clean rows, on held-out
+        By these, as trees beside it know their rows by heart; at zero; at a probability of one half; or learned on clean rows, on held-out
         rows, or by cross-fitting.
         """
         if self.threshold == "auto":
