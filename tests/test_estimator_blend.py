@@ -170,8 +170,8 @@ def test_rows_that_are_held_out_are_held_out_of_the_trees(weight: Any) -> None:
     trees.fit(X[rows], answers[rows], sample_weight=own)
     assert_mean(blend, networks, trees)
     # The usual threshold; the trees know the rows that they learned from by heart.
-    networks = blend._score_scaled(blend.scaling_(X[rows])).numpy()
-    cut = cut_as_expected(networks, PRIOR)
+    alone = blend._score_scaled(blend.scaling_(X[rows])).numpy()
+    cut = cut_as_expected(alone, PRIOR)
     np.testing.assert_allclose(blend.threshold_, cut, atol=1e-6)
     assert blend.history_.validation == networks.history_.validation
 

@@ -247,10 +247,11 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return np.asarray(scores.cpu().numpy())
 
     def _find_thresholds(self, training: Training, scores: FloatArray) -> FloatArray:
-        """Return where to cut the scores of each label, given the network's of some training rows.
+        """Return where to cut the scores of each label.
 
-        By these, as trees beside it know their rows by heart; at zero; at a probability of one half; or learned on clean rows, on held-out
-        rows, or by cross-fitting.
+        By the network's scores of some training rows, which trees beside it know by heart; at
+        zero; at a probability of one half; or learned on clean rows, on held-out rows, or by
+        cross-fitting.
         """
         if self.threshold == "auto":
             cut = cut_as_expected(scores - self.score_offset_, self.class_prior_)
