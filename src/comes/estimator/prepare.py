@@ -322,7 +322,7 @@ def prepare(
                     some_X, sample = sample_rows()
                     some_targets = shards.make_targets(method, rates, sample, device, seed)
                 fit_linear_part(layer, some_X, some_targets, risk, row_weight, seed=seed)
-                return dict(layer.state_dict())
+                return {name: weights.cpu() for name, weights in layer.state_dict().items()}
 
             layer.load_state_dict(broadcast_from_first(fit) if is_shared else fit())
         risk = EnsembleRisk(risk)
