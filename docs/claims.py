@@ -18,6 +18,7 @@ from comes.metrics import METRICS
 from comes.report.experiment_page import MetricTable, metric_table
 from comes.report.paper import published
 from result_tables import (
+    BOTH,
     PHOTOS,
     ROOT,
     SIX,
@@ -25,6 +26,7 @@ from result_tables import (
     mean,
     measured,
     methods_choice_table,
+    read_backbones,
     read_experiment,
     read_fair,
     stored,
@@ -635,6 +637,36 @@ def claims_of_thresholds() -> Iterator[Claim]:
         yield from shows(THRESHOLDS, f"{name} is as good as the paper's", near)
 
 
+def claims_of_backbones() -> Iterator[Claim]:
+    """docs/guide/training.md: what is not taken, and why."""
+    found, shared, embedded = read_backbones(), "TabM, k = 8", "piecewise-linear embeddings"
+    sizes = [name.partition(":")[2] for name in found["set"].unique()]
+    counts = (sizes.count("300"), sizes.count("1000")) == (12, 9)
+    yield from shows(TRAINING, "300 rows of twelve sets and 1000 rows of nine", counts)
+    for learner, own in found.groupby("learner"):
+        means, least = own.groupby("draw")[list(BOTH)].mean(), own[list(BOTH)].min().min()
+        wins = means.min().min() > 0 and least >= -0.01
+        cost = own["seconds"].sum() / own["seconds_usual"].sum()
+        yield from shows(TRAINING, f"{learner} does not win", not wins)
+        dear = learner in (shared, embedded)
+        yield from shows(TRAINING, f"{learner} costs more, or not", (cost > 1.5) == dear)
+    overall, least = (found.groupby("learner")[list(BOTH)].agg(how) for how in ("mean", "min"))
+    by_draw = found.groupby(["learner", "draw"])[list(BOTH)].mean()
+    ap, mean_ap = by_draw[BOTH[0]], by_draw[BOTH[1]]
+    bonuses = overall[overall.index.str.contains("bonus")].abs().max().max()
+    rank = least.loc["rank bonus, 0.3"].max()
+    for claim, holds in {
+        "TabM loses AP where little is said": max(ap[shared, "answers"], ap[shared, "0.1"]) < 0,
+        "embeddings bring the most mAP": overall[BOTH[1]].idxmax() == embedded,
+        "embeddings lose AP where one in ten is excluded": ap[embedded, "0.1"] < 0,
+        "a bias from 0 loses mAP for every draw": mean_ap["bias from 0"].max() < 0,
+        "a bias from 0 loses much mAP on some sets": least[BOTH[1]].idxmin() == "bias from 0",
+        "bonuses change little on average": bonuses < 0.004,
+        "a rank bonus loses more than 0.01 on its worst sets": rank < -0.01,
+    }.items():
+        yield from shows(TRAINING, claim, holds)
+
+
 def claims_of_speed() -> Iterator[Claim]:
     """docs/develop/speed.md, and clusters."""
     ten = measured("many_trainings")["ten_folds"]
@@ -676,5 +708,6 @@ CLAIMS: Sequence[Callable[[], Iterator[Claim]]] = (
     claims_of_searches,
     claims_of_criteria,
     claims_of_thresholds,
+    claims_of_backbones,
     claims_of_speed,
 )

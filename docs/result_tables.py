@@ -375,6 +375,37 @@ def recipes_sizes_table() -> Table:
     return table
 
 
+def read_backbones() -> pd.DataFrame:
+    """Return what other backbones change against the default, by learner, draw and set."""
+    rows = pd.DataFrame(stored("backbones")["rows"])
+    keys = ["learner", "draw", "set"]
+    means = rows.groupby(keys, sort=False)[[*BOTH, "seconds"]].mean().reset_index()
+    usual = means[means["learner"] == "default"].drop(columns="learner")
+    found = means[means["learner"] != "default"].merge(usual, on=keys[1:], suffixes=("", "_usual"))
+    for metric in BOTH:
+        found[metric] -= found[f"{metric}_usual"]
+    return found
+
+
+def backbones_table() -> Table:
+    """Return mean changes of AP and mAP by draw, those of the worst set, and the cost."""
+    draws = {"answers": "a tenth asked", "0.1": "0.1 excluded", "0.5": "0.5 excluded"}
+    heads = [f"{title}: AP, mAP" for title in draws.values()]
+    table = [["instead of the default", "sets", *heads, "AP least", "mAP least", "cost"]]
+    for learner, own in read_backbones().groupby("learner", sort=False):
+        cells = []
+        for draw in draws:
+            of_draw = own[own["draw"] == draw]
+            cells.append(", ".join(f"{of_draw[metric].mean():+.3f}" for metric in BOTH))
+        for metric in BOTH:
+            values = zip(own[metric], own["set"], own["draw"], strict=True)
+            change, name, draw = min(values)
+            cells.append(f"{change:+.3f} ({name}, {draw})")
+        cost = own["seconds"].sum() / own["seconds_usual"].sum()
+        table.append([str(learner), str(own["set"].nunique()), *cells, f"{cost:.2f}"])
+    return table
+
+
 def methods_choice_table() -> Table:
     """Return what methods make of candidates, everything estimated: means over four sets."""
     titles = {
@@ -712,6 +743,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "defaults": defaults_table,
     "recipes": recipes_table,
     "recipes-sizes": recipes_sizes_table,
+    "backbones": backbones_table,
     "fit-checks": fit_checks_table,
     "prior-errors": prior_errors_table,
     "prior-training": prior_training_table,
