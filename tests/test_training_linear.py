@@ -270,6 +270,17 @@ def test_of_very_many_rows_and_labels_some_are_enough(monkeypatch: pytest.Monkey
         seen.clear()
 
 
+@pytest.mark.parametrize("most", [1, 2 * D])  # one label at a time, or two
+def test_weights_that_fill_much_memory_are_found_label_by_label(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = fit(X, CANDIDATES, likelihood())
+    monkeypatch.setattr(linear, "MOST_NUMBERS", most)
+    monkeypatch.setattr(linear, "_choose_ridge", lambda *given: whole[0])
+    for found, expected in zip(fit(X, CANDIDATES, likelihood()), whole, strict=True):
+        np.testing.assert_allclose(found, expected, atol=2e-3)
+
+
 def test_the_risk_that_is_handed_in_stays_as_it_was() -> None:
     risk = likelihood().float()
     before = copy.deepcopy(risk.state_dict())

@@ -32,6 +32,7 @@ PATH_STEPS, LAST_STEPS = 15, 40  # of L-BFGS: for every ridge of the path, and w
 N_FOLDS = 3
 MOST_ROWS, MOST_LABELS = 20_000, 24  # more add nothing to weights; to the choice of the ridge
 SAME = 1e-6  # rows whose projections differ by less, relative to their length, are one
+MOST_NUMBERS = 2**22  # of weights at a time: L-BFGS holds some twenty arrays of them
 PAIRS_KEPT = 8  # of steps and gradients, by which L-BFGS knows how the risk bends
 
 
@@ -56,13 +57,16 @@ def fit_linear_part(
     mean: Any = np.average(squares, weights=None if weight is None else weight.cpu().numpy())
     length = max(float(mean), np.finfo(np.float64).tiny)
     start = [part.detach().cpu().double().numpy() for part in (layer.weight, layer.bias)]
+    n_labels = max(1, MOST_NUMBERS // X.shape[1])
     with threads_for(2 * X.shape[0] * X.shape[1] * q):
         ridge = _choose_ridge(X, targets, weight, risk, start, length, rng)
-        path = _follow_path(X, targets, weight, risk, start, [ridge * length], LAST_STEPS)
-        slopes, level = next(path)
-    with torch.no_grad():
-        layer.weight.copy_(torch.from_numpy(slopes))
-        layer.bias.copy_(torch.from_numpy(level))
+        for labels in torch.arange(q).split(n_labels):
+            own = [part[..., labels.numpy()] for part in start]
+            some, told = risk.select_labels(labels), targets[:, labels]
+            path = _follow_path(X, told, weight, some, own, [ridge * length], LAST_STEPS)
+            slopes, level = next(path)
+            layer.weight.data[:, labels] = torch.from_numpy(slopes).to(layer.weight)
+            layer.bias.data[labels] = torch.from_numpy(level).to(layer.bias)
     return ridge
 
 
@@ -77,7 +81,8 @@ def _choose_ridge(
 ) -> float:
     """Return the ridge with the least risk out of fold, by some of the labels."""
     q = targets.shape[1]
-    labels = np.sort(rng.permutation(q)[:MOST_LABELS])
+    most = min(MOST_LABELS, max(1, MOST_NUMBERS // X.shape[1]))
+    labels = np.sort(rng.permutation(q)[:most])
     chosen = torch.from_numpy(labels)
     some, targets = risk.select_labels(chosen), targets[:, chosen]
     start = [np.zeros((X.shape[1], len(labels))), start[1][labels]]
