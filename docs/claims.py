@@ -594,6 +594,22 @@ def claims_of_criteria() -> Iterator[Claim]:
             for data in table.data
         )
         yield from says(SELECTION, f"{change:+.3f} for {method.upper()}")
+    small = stored("intervals_small")["metrics"]
+    held, given, drawn = (
+        sum(found[key] for found in small.values()) for key in ("held", "printed", "draws")
+    )
+    least = min(small, key=lambda name: small[name]["held"] / small[name]["printed"])
+    precision = small["macro_precision"]
+    rarely = stored("intervals_small")["by_rate"]["0.2"]["macro_precision"]
+    yield from says(
+        SELECTION,
+        f"{held} of the {given} intervals that are given hold the truth",
+        f"{precision['held']} of {precision['printed']} of macro precision, and "
+        f"{rarely['held']} of {rarely['printed']} of it with an exclude rate of 0.2",
+    )
+    yield from shows(SELECTION, "macro precision holds least often", least == "macro_precision")
+    yield from shows(SELECTION, "intervals hold on few rows", held >= 0.85 * given)
+    yield from shows(SELECTION, "most intervals are refused on few rows", 2 * given < drawn)
     for name, found in stored("intervals")["metrics"].items():
         counted = found["draws"] == found["printed"] + sum(found["reasons"].values())
         yield from shows(SELECTION, f"every draw of {name} is counted", counted)

@@ -516,11 +516,17 @@ def text_terms_table() -> Table:
 # Selection
 
 
-def intervals_table() -> Table:
+def intervals_table(which: str = "intervals") -> Table:
     """Return how often intervals with estimated priors are given, and hold the truth."""
-    result = stored("intervals")
-    rates = {f"exclude rate {rate}": row for rate, row in result["by_rate"].items()}
-    parts = {"all": result["metrics"], **result["by_data"], **rates}
+    result, parts = stored(which), {}
+    parts["all"] = result["metrics"]
+    for key, title in (
+        ("data", "{}"),
+        ("rows", "{} rows"),
+        ("rate", "exclude rate {}"),
+        ("features", "{} features"),
+    ):
+        parts |= {title.format(v): row for v, row in result.get(f"by_{key}", {}).items()}
     names = list(result["metrics"])
     return [
         ["draws of", *(name.replace("_", " ") for name in names)],

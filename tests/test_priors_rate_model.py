@@ -158,7 +158,6 @@ def test_fewer_rows_than_bins_are_a_bin_each() -> None:
 def test_the_posterior_equals_the_sums_written_as_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small grid: three rates, two spreads, two beta distributions, two shapes."""
     small = {
-        "SLOPES": (2.0,),
         "POWERS": (1.0,),
         "PRIOR_EDGES": np.array([0, 0.2, 0.5, 1]),
         "PRIOR_VALUES": np.array([0.1, 0.35, 0.75]),
@@ -175,11 +174,11 @@ def test_the_posterior_equals_the_sums_written_as_loops(monkeypatch: pytest.Monk
         table.cache_clear()
     count, size = np.array([[4.0, 2.0], [5.0, 1.0], [3.0, 3.0]]), np.array([10.0, 10.0])
     grid = np.array([-1.0, 0.0, 1.0])
-    found = rate_model._posterior(count, size, grid)
-    shapes, of_shape = rate_model._bin_shapes(2)
+    found, log_evidence = rate_model._posterior(count, size, grid, (2.0,))
+    shapes, of_shape = rate_model._bin_shapes(2, (2.0,))
     for table in laid:
         table.cache_clear()
-    expected = np.zeros(found.shape)
+    expected, evidence = np.zeros(found.shape), 0.0
     edges = small["PRIOR_EDGES"]
     for of_mean, mean in ((0.25, 0.1), (0.75, 0.4)):
         cells = np.diff(beta.cdf(edges, 3 * mean, 3 * (1 - mean)))
@@ -195,21 +194,54 @@ def test_the_posterior_equals_the_sums_written_as_loops(monkeypatch: pytest.Monk
                             likelihood = np.prod(f ** count[j] * (1 - f) ** (size - count[j]))
                             joint[j, r, c] += weight * cells[c] * w * likelihood
                 each = joint.sum(axis=(1, 2))
+                evidence += of_mean * of_spread * np.prod(each)
                 for j in range(3):
                     others = np.prod(np.delete(each, j))
                     expected[j] += of_mean * of_spread * others * joint[j]
     expected /= expected.sum(axis=(1, 2), keepdims=True)
     np.testing.assert_allclose(found, expected, atol=1e-6)
+    share = count / size
+    best = np.prod(share**count * (1 - share) ** (size - count))  # it is relative to this
+    assert log_evidence == pytest.approx(math.log(evidence / best), abs=1e-6)
 
 
 def test_a_shape_has_the_prior_as_its_mean_and_falls_with_the_bin() -> None:
-    shapes, weights = rate_model._bin_shapes(10)
+    shapes, weights = rate_model._bin_shapes(10, rate_model.SLOPES)
     np.testing.assert_allclose(
         1 - shapes.mean(axis=2), np.broadcast_to(rate_model.PRIOR_VALUES, shapes.shape[:2]),
         atol=2e-3,
     )  # fmt: skip
     assert (np.diff(shapes, axis=2) <= 1e-12).all()
     assert weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.4])
+@pytest.mark.parametrize("rate", [0.2, 0.5])
+def test_scores_that_hardly_tell_rows_apart_widen_errors(rate: float, slope: float) -> None:
+    """Then priors look low, and surely so; the errors are as wide as they may be off."""
+    prior, inside, inside_before = np.linspace(0.1, 0.4, 10), [], []
+    for seed in range(3):
+        excluded, scores, truth = draw(rate, prior, n=400, seed=seed, slope=slope)
+        found = fit(excluded, scores)
+        off = abs(found.class_prior - truth)
+        inside += (off <= 2 * found.standard_error).tolist()
+        inside_before += (off <= 2 * error_by_usual_slopes(excluded, scores, found)).tolist()
+        assert (abs(found.exclude_rate - rate) <= 2 * found.exclude_rate_error).all()
+    assert np.mean(inside) > 0.85 > 0.8 > np.mean(inside_before)
+
+
+def error_by_usual_slopes(excluded: BoolMatrix, scores: Any, found: RatePosterior) -> Any:
+    """Return errors of class priors if labels have any slopes."""
+    usual = rate_model._fit_bins(*count_bins(excluded, scores), rate_model.SLOPES)
+    error = usual.deviations(found.exclude_rate, found.class_prior)[1]
+    return np.hypot(error, rate_model.MISFIT * (1 - found.class_prior))
+
+
+def test_scores_that_tell_labels_apart_leave_errors_as_they_are() -> None:
+    excluded, scores, _ = draw(0.5, np.linspace(0.1, 0.4, 10), n=800, slope=4)
+    found = fit(excluded, scores)
+    before = error_by_usual_slopes(excluded, scores, found)
+    np.testing.assert_allclose(found.standard_error, before, rtol=0.02)
 
 
 def test_labels_with_one_rate_estimate_it_together() -> None:

@@ -37,17 +37,23 @@ def spread(factors: list[float]) -> Any:
     return 0.5 + np.random.default_rng(1).normal(size=(200, 4)) * factors
 
 
+def in_five_labels(draws: Any) -> dict[str, Any]:
+    """Return draws of four labels with a fifth one that is like the first."""
+    five = draws[:, [0, 1, 2, 3, 0]]
+    return {"known": five, "unsure": five, "possible": np.ones(5)}
+
+
 def test_a_metric_is_over_the_labels_that_can_be_judged() -> None:
     """The second label is too uncertain, the third flagged, the fourth excluded by few rows."""
     metric = drawn(
-        unsure=spread([0.02, 0.4, 0.02, 0.02]),
-        error=np.array([0.1, 0.1, np.nan, 0.1]),
-        n_rows=np.array([50.0, 50.0, 50.0, 4.0]),
-        values=np.array([0.6, 0.5, 0.5, 0.5]),
+        **in_five_labels(spread([0.02, 0.4, 0.02, 0.02])),
+        error=np.array([0.1, 0.1, np.nan, 0.1, 0.1]),
+        n_rows=np.array([50.0, 50.0, 50.0, 4.0, 50.0]),
+        values=np.array([0.6, 0.5, 0.5, 0.5, 0.6]),
     )
-    assert metric.causes.tolist() == ["", "unsure", "flagged", "few"]
+    assert metric.causes.tolist() == ["", "unsure", "flagged", "few", ""]
     found = metric.summarise()
-    assert (found.labels, found.value, found.reason) == ((0,), 0.6, None)
+    assert (found.labels, found.value, found.reason) == ((0, 4), 0.6, None)
     assert found.low_with_prior < 0.6 <= found.high_with_prior
     undefined = drawn(values=np.array([np.nan, 0.5, 0.5, 0.5]))
     assert undefined.causes[0] == "undefined"
@@ -88,12 +94,26 @@ def test_an_interval_that_would_not_be_honest_is_refused() -> None:
 
 
 def test_an_interval_at_the_limit_of_what_is_honest_is_given() -> None:
-    """A tenth of the labels and five rows are enough, and a tenth of the drawings may fail."""
-    few = np.where(np.arange(4) == 0, 5.0, 4.0)
-    assert drawn(n_rows=few).summarise().labels == (0,)
+    """Two labels and five rows are enough, and a tenth of the drawings may fail."""
+    few = np.where(np.arange(4) < 2, 5.0, 4.0)
+    assert drawn(n_rows=few).summarise().labels == (0, 1)
     assert drawn(n_rows=few).summarise().reason is None
     failing = np.where(np.arange(200) < 20, np.nan, 0.5)[:, None].repeat(4, axis=1)
     assert drawn("hamming_loss", unsure=failing).summarise().reason is None
+
+
+def test_the_only_label_of_several_that_can_be_judged_makes_no_metric() -> None:
+    """It may look sure by chance; a metric of one label is over that label."""
+    only = np.where(np.arange(4) == 0, 50.0, 4.0)
+    reason = drawn(n_rows=only).summarise().reason
+    assert reason is not None and reason.startswith("only 1 of 4 labels can be judged")
+    draws, one = drawn().unsure[:, :1], np.ones(1)
+    single = drawn(
+        values=one / 2, known=draws, unsure=draws, n_rows=50 * one, error=one / 100, possible=one
+    )
+    assert single.summarise().reason is None
+    none = np.empty((0, 4))
+    assert drawn(n_rows=np.where(only > 4, 5.0, 0.0), known=none, unsure=none).summarise().labels
 
 
 def test_every_label_that_cannot_be_judged_has_its_reason_in_words() -> None:

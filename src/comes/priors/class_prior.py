@@ -84,8 +84,9 @@ class ClassPriorEstimate:
         Bounds of the class prior that hold nine times in ten if the exclude rate is constant.
         They are wide. From answers, 95 % limits by the standard error.
     standard_error : array of shape (n_labels,)
-        Of the class prior. It includes the error of the exclude rate, and 1 % of 1 - pi_j for what
-        the model of the rates misses.
+        Of the class prior. It includes the error of the exclude rate, what cannot be known where
+        features hardly tell which rows have a label, and 1 % of 1 - pi_j for what the model of the
+        rates misses.
     flags : tuple of str
         On the class prior: "ok", "never excluded", "always excluded", "few excluded", "rate too
         low" or "uncertain", per label; "known" where `fill_class_prior` put a number that is known;

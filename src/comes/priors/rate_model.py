@@ -20,10 +20,14 @@ Three steps estimate p_j:
    bins of each label do. Rates, priors and shapes (b_j, theta_j), and the parameters of their
    distributions, lie on grids, so that every integral is a sum.
 
-The estimate of p_j is the median of its posterior, that of pi_j the mean; their standard errors are
-those of the posterior and `MISFIT`. `comes.priors.class_prior` has the edge cases (few rows, labels
-that nothing or everything excludes, rates above 0.97), and `comes.priors.pooled` the rate of very
-many labels.
+The estimate of p_j is the median of its posterior, that of pi_j the mean. Where scores hardly tell
+rows apart, the shares of all bins of a label are nearly equal. With any slopes b_j, most of these
+say so if the label is rare, so that all labels look rare, and surely so. The standard errors are
+root mean square distances from the estimates in a wider posterior: in it, perhaps all labels have
+gentle slopes, or none (`GENTLE_SLOPES`), as likely as the bins make that. `MISFIT` is added.
+
+`comes.priors.class_prior` has the edge cases (few rows, labels that nothing or everything excludes,
+rates above 0.97), and `comes.priors.pooled` the rate of very many labels.
 
 Below are the simpler estimates of p_j (`best_bin_rate`, `bbe`) and bounds of pi_j that assume
 nothing of eta (`prior_bounds`).
@@ -37,7 +41,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, cholesky
-from scipy.special import expit, logit, ndtri, xlogy
+from scipy.special import expit, logit, ndtri, softmax, xlogy
 from scipy.stats import beta
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
@@ -58,6 +62,7 @@ MOST_COLUMNS, MOST_SUMMED = 2000, 20_000  # columns and rows of the sums that gi
 # The model of the bins
 MOST_ROWS = 3000  # more rows count as 3000: with these, bins differ from the model beyond chance
 SLOPES, POWERS = (0.5, 1.0, 2.0, 3.0, 4.5), (0.15, 0.4, 1.0)  # b and theta; b = 0 beside them
+GENTLE_SLOPES = ((0.5, 1.0), ())  # where scores hardly tell rows apart, or say nothing
 PRIOR_EDGES = np.concatenate([[0, 0.002, 0.005], np.linspace(0.01, 1, 100)])  # cells of pi_j
 PRIOR_VALUES = (PRIOR_EDGES[1:] + PRIOR_EDGES[:-1]) / 2
 # Values of tau and their probabilities. One procedure for all labels is the usual case.
@@ -193,39 +198,70 @@ def count_bins(excluded: BoolMatrix, scores: Scores) -> tuple[FloatArray, FloatA
 
 
 def fit_exclude_rates(count: FloatArray, size: FloatArray) -> RatePosterior:
-    """Return the posterior of exclude rates and class priors, given the bins of `count_bins`.
-
-    The grid of rates is laid twice: over all rates, then over those that some label may have.
-    """
+    """Return the posterior of exclude rates and class priors, given the bins of `count_bins`."""
     scale = min(1.0, MOST_ROWS / size.sum())
-    share = count.sum(axis=1) / size.sum()
-    grid = np.linspace(logit(np.clip(0.6 * share.min(), 1e-4, 0.9)), 7.6, 40)  # p_j <= 0.9995
-    below = _posterior(count * scale, size * scale, grid).sum(axis=2).cumsum(axis=1)
-    first = int((below <= 0.001).sum(axis=1).min()) - 1
-    last = int((below <= 1 - 0.001).sum(axis=1).max()) + 1
-    grid = np.linspace(grid[max(first, 0)], grid[min(last, len(grid) - 1)], 80)
-    posterior = _posterior(count * scale, size * scale, grid)
-    of_rate, of_prior = posterior.sum(axis=2), posterior.sum(axis=1)
-    step = grid[1] - grid[0]
-    rate = _median(of_rate, expit(np.append(grid - step / 2, grid[-1] + step / 2)))
-    prior = of_prior @ PRIOR_VALUES
+    count, size = count * scale, size * scale
+    fits = [_fit_bins(count, size, slopes) for slopes in (SLOPES, *GENTLE_SLOPES)]
+    usual = fits[0]
+    step = usual.grid[1] - usual.grid[0]
+    edges = expit(np.append(usual.grid - step / 2, usual.grid[-1] + step / 2))
+    rate, prior = _median(usual.of_rate, edges), usual.of_prior @ PRIOR_VALUES
+    weight = softmax([fit.log_evidence for fit in fits])
+    squares = np.array([fit.deviations(rate, prior) for fit in fits]) ** 2
+    rate_error, prior_error = np.sqrt(np.tensordot(weight, squares, 1))
     return RatePosterior(
         rate,
-        np.hypot(_deviation(of_rate, expit(grid), rate), MISFIT * rate),
+        np.hypot(rate_error, MISFIT * rate),
         prior,
-        np.hypot(_deviation(of_prior, PRIOR_VALUES, prior), MISFIT * (1 - prior)),
+        np.hypot(prior_error, MISFIT * (1 - prior)),
     )
 
 
-def _posterior(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatArray:
+class _BinFit(NamedTuple):
+    """The posterior on a grid of rates, and how likely the bins are, for some slopes."""
+
+    grid: FloatArray  # logits of rates
+    of_rate: FloatArray  # (q, rates)
+    of_prior: FloatArray  # (q, priors)
+    log_evidence: float
+
+    def deviations(self, rate: FloatArray, prior: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return root mean square distances from these rates and priors, (q,) each."""
+        return (
+            _deviation(self.of_rate, expit(self.grid), rate),
+            _deviation(self.of_prior, PRIOR_VALUES, prior),
+        )
+
+
+def _fit_bins(count: FloatArray, size: FloatArray, slopes: tuple[float, ...]) -> _BinFit:
+    """Return the posterior with these slopes.
+
+    The grid of rates is laid twice: over all rates, then over those that some label may have.
+    """
+    share = count.sum(axis=1) / size.sum()
+    grid = np.linspace(logit(np.clip(0.6 * share.min(), 1e-4, 0.9)), 7.6, 40)  # p_j <= 0.9995
+    below = _posterior(count, size, grid, slopes)[0].sum(axis=2).cumsum(axis=1)
+    first = int((below <= 0.001).sum(axis=1).min()) - 1
+    last = int((below <= 1 - 0.001).sum(axis=1).max()) + 1
+    grid = np.linspace(grid[max(first, 0)], grid[min(last, len(grid) - 1)], 80)
+    posterior, log_evidence = _posterior(count, size, grid, slopes)
+    log_evidence += math.log(grid[1] - grid[0])  # the rates of a wide grid are each likelier
+    return _BinFit(grid, posterior.sum(axis=2), posterior.sum(axis=1), log_evidence)
+
+
+def _posterior(
+    count: FloatArray, size: FloatArray, grid: FloatArray, slopes: tuple[float, ...]
+) -> tuple[FloatArray, float]:
     r"""Return the probability of every rate and prior of every label, (q, rates, priors).
+
+    Beside it, the logarithm of how likely all bins are.
 
     With :math:`Z_j` the evidence of label j given (tau, Beta, mu), rate and prior summed out,
 
     .. math:: P(p_j, \pi_j) \propto L_j(p_j, \pi_j) \sum_{\tau, \mathrm{Beta}, \mu} w
         \prod_{i \ne j} Z_i \; P(p_j \mid \mu, \tau) \; P(\pi_j \mid \mathrm{Beta}).
     """
-    likelihood = _likelihood(count, size, grid)
+    likelihood = _likelihood(count, size, grid, slopes)
     q, n_rates, n_priors = likelihood.shape
     a, b, of_beta = beta_parameters()
     n_betas = len(of_beta)
@@ -245,15 +281,18 @@ def _posterior(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatAr
         by_rate = of_others.reshape(-1, n_rates) @ weights
         posterior += by_rate.reshape(n_betas, -1).T @ beta_weights
     product = posterior.reshape(likelihood.shape) * likelihood
-    return np.asarray(product / product.sum(axis=(1, 2), keepdims=True))
+    log_evidence = float(of_all.max() + math.log(weight_of_all.sum()))
+    return product / product.sum(axis=(1, 2), keepdims=True), log_evidence
 
 
-def _likelihood(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatArray:
+def _likelihood(
+    count: FloatArray, size: FloatArray, grid: FloatArray, slopes: tuple[float, ...]
+) -> FloatArray:
     """Return the likelihood of every rate and prior, (q, rates, priors), shapes summed out.
 
     It is relative to the likelihood of the shares that the bins have, the highest there is.
     """
-    irrelevant, of_shape = _bin_shapes(len(size))
+    irrelevant, of_shape = _bin_shapes(len(size), slopes)
     best = (xlogy(count, count / size) + xlogy(size - count, 1 - count / size)).sum(axis=1)
     result = np.zeros((len(count), len(grid) * (len(PRIOR_EDGES) - 1)))
     for shape, weight in zip(irrelevant, of_shape, strict=True):
@@ -267,12 +306,12 @@ def _likelihood(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatA
 
 
 @cache
-def _bin_shapes(n_bins: int) -> tuple[FloatArray, FloatArray]:
+def _bin_shapes(n_bins: int, slopes: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
     """Return 1 - eta for every shape, prior and bin, and the weights of the shapes."""
     score = ndtri((np.arange(n_bins) + 0.5) / n_bins)  # the last bin is the most relevant
     offsets = np.linspace(-80, 80, 8001)
     shapes = [np.repeat(1 - PRIOR_VALUES[:, None], n_bins, axis=1)]  # b = 0
-    for slope in SLOPES:
+    for slope in slopes:
         for power in POWERS:
             mean = (expit(offsets[:, None] + slope * score) ** power).mean(axis=1)
             offset = np.interp(PRIOR_VALUES, mean, offsets)

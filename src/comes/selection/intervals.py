@@ -35,6 +35,7 @@ OVER_LABELS = {
 RATIOS = ("recall", "precision", "f1", "auc")  # whose denominators may be near 0
 MIN_ROWS = 5  # informative rows of a label; with fewer, many resamples have none
 MIN_LABELS = 0.1  # share of the labels that a metric must be over
+MIN_JUDGED = 2  # of several labels: the only one may look sure by chance
 MAX_LABEL_WIDTH = 0.6  # of the interval of one label
 MAX_WIDTH = 0.75  # of an interval, as a share of what is possible
 MAX_RANKING_WIDTH = 1.0  # of the ranking risk: what is possible is known only roughly
@@ -159,7 +160,8 @@ class MetricDraws:
         if self.error is not None and np.isnan(self.error).all():
             return UNKNOWN_ERROR
         n_judged, q = int(labels.sum()), len(labels)
-        if n_judged < max(1, MIN_LABELS * q):
+        n_least = min(MIN_JUDGED, q) if len(draws) else 1
+        if n_judged < max(n_least, MIN_LABELS * q):
             cause, _ = Counter(self.causes[~labels].tolist()).most_common(1)[0]
             return f"only {n_judged} of {q} labels can be judged; most others: {CAUSES[cause]}"
         if len(draws) == 0:
