@@ -47,7 +47,7 @@ MEASURED = PAPER | {
     "epochs": None,
     "batch_size": 64,
     "dropout": 0.5,
-    "n_networks": 2,
+    "n_networks": 4,
     "starts_at_prior": True,
     "model": "wide_and_deep",
     "scale": "rows",
@@ -136,7 +136,7 @@ def test_a_network_of_ones_own_is_trained_as_ours() -> None:
             expected.cosine,
             expected.seed,
         )
-        assert found.risk_scale == expected.risk_scale / 2  # of which two networks have a half
+        assert found.risk_scale == expected.risk_scale / 4  # of which four networks have a fourth
         optimizer = found.optimizer(training.network.parameters())
         assert isinstance(optimizer, torch.optim.Adam)
         assert (optimizer.defaults["lr"], optimizer.defaults["weight_decay"]) == (5e-4, 1e-4)
@@ -183,8 +183,8 @@ def test_an_optimizer_as_a_dict() -> None:
 def test_the_default_is_an_ensemble_that_starts_at_the_prior() -> None:
     network: Any = start().network
     assert isinstance(network, Ensemble) and network.dropout.p == 0.5
-    assert network.weight.shape == (2, 8, 3) and network.linear is not None
-    torch.testing.assert_close(network.bias.detach(), LOG_ODDS.expand(2, 1, 3))
+    assert network.weight.shape == (4, 8, 3) and network.linear is not None
+    torch.testing.assert_close(network.bias.detach(), LOG_ODDS.expand(4, 1, 3))
     answers = Answers(no=~RELEVANT, yes=RELEVANT)
     of_answers = (RELEVANT.sum(axis=0) + 0.5) / 201
     for given, share in ((CANDIDATES, CANDIDATES.mean(axis=0)), (answers, of_answers)):

@@ -50,7 +50,7 @@ MEASURED = {
     "n_networks": 4,
     "starts_at_prior": True,
 }
-MEASURED_1_1 = MEASURED | {"n_networks": 2, "model": "wide_and_deep", "scale": "rows"}
+MEASURED_1_1 = MEASURED | {"model": "wide_and_deep", "scale": "rows"}
 IMAGES = {
     "backbone": "resnet50",
     "weights": "imagenet",

@@ -169,11 +169,11 @@ def test_a_linear_model_beside_networks_has_half_the_say_and_is_not_trained(kind
     assert not missing and sorted(extra) == ["linear.bias", "linear.weight"]
     assert plain.linear is None and both.linear is not None
     mean = plain.eval()(rows)
-    torch.testing.assert_close(both.eval()(rows), mean / 2)  # it starts at zero
+    torch.testing.assert_close(both.eval()(rows), mean * 2 / 3)  # it starts at zero
     torch.nn.init.normal_(both.linear.weight)
     torch.nn.init.normal_(both.linear.bias)
     of_linear = rows.to_dense() @ both.linear.weight + both.linear.bias
-    torch.testing.assert_close(both(rows), (mean + of_linear) / 2)
+    torch.testing.assert_close(both(rows), (2 * mean + of_linear) / 3)
     before = both.linear.weight.clone()
     scores = both.train()(rows)
     torch.testing.assert_close(scores, plain.train()(rows))

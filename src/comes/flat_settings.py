@@ -61,7 +61,6 @@ MEASURED_METHODS = ("likelihood", "bce")
 DEFAULT_1_1: Mapping[str, Any] = {**DEFAULT_1_0_0, "threshold": "auto"}
 MEASURED_1_1: Mapping[str, Any] = {
     **MEASURED_1_0_0,
-    "n_networks": 2,
     "model": "wide_and_deep",
     "scale": "rows",
 }

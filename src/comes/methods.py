@@ -57,7 +57,7 @@ MEASURED_TRAINING: Mapping[str, Any] = {
     "epochs": None,
     "batch_size": 64,
     "dropout": 0.5,
-    "n_networks": 2,
+    "n_networks": 4,
     "starts_at_prior": True,
     "model": "wide_and_deep",
     "scale": "rows",

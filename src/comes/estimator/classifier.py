@@ -84,7 +84,7 @@ class CandidateClassifier(RowClassifier):
         "yes"; ``mistake``, one number: how often a relevant pair is called "no", or an irrelevant
         one "yes". The rest is estimated, but for mistakes, of which there are none by default.
     model : {"auto", "wide_and_deep", "blend", "mlp", "low_rank", "linear"}, module, or function
-        ``wide_and_deep`` is ``mlp`` networks and a linear model: the mean of their scores.
+        ``wide_and_deep`` is ``mlp`` networks and a linear model, a third of their mean score.
         ``blend`` is the mean of its probabilities and those of the trees of `CorrectedClassifier`,
         for "likelihood". ``auto`` is the method's own. A function makes a module from (n_features,
         n_labels). A module is copied and trained on from its weights, but for the bias of its last
@@ -107,11 +107,10 @@ class CandidateClassifier(RowClassifier):
         log odds of the class prior.
     learning_rate : float, optional
         These, model, scale, dropout, n_networks and starts_at_prior are the method's own by
-        default. "likelihood" and "bce": a linear model, trained to its end, and two networks,
+        default. "likelihood" and "bce": a linear model, trained to its end, and four networks,
         dropout 0.5, Adam at 5e-4 in batches of 64, started at the class prior, for 25 epochs
-        (more on small sets: docs/guide/training.md). Others: as
-        the paper trains, see `as_published`. "sgd" and the model ``linear`` have the paper's steps
-        with every method.
+        (more on small sets: docs/guide/training.md). Others: as the paper trains, see
+        `as_published`. "sgd" and the model ``linear`` have the paper's steps with every method.
     weight_decay : float
     threshold : {"auto", "half", "zero", "prior", "risk", "f1", "minmax"}
         Where `predict` cuts the scores. ``auto`` predicts each label for as many of the training

@@ -23,6 +23,8 @@ from torch.nn import functional as F
 
 from comes.errors import ComesError
 
+LINEAR_SHARE = 1 / 3  # of a linear model in the scores of an `Ensemble`
+
 
 class InputLayer(nn.Module):
     """A linear layer for dense and for sparse CSR rows, initialised like ``nn.Linear``.
@@ -199,9 +201,9 @@ class Ensemble(nn.Module):
     """Several `mlp` networks on the same rows, and perhaps a linear model beside them.
 
     Their first layers are one wide layer, so that the rows are read once. In training mode the
-    scores of each network come out, (n, n_networks, q); in evaluation mode their mean, (n, q), or
-    that of it and the scores of the linear model. The latter is not trained with the networks:
-    `comes.training.linear` sets its weights.
+    scores of each network come out, (n, n_networks, q); in evaluation mode their mean, (n, q), of
+    which a linear model makes a third. It is not trained with the networks: `comes.training.linear`
+    sets its weights.
 
     Parameters
     ----------
@@ -250,7 +252,7 @@ class Ensemble(nn.Module):
         if self.training:
             return scores
         mean = scores.mean(dim=1)
-        return mean if self.linear is None else (mean + self.linear(x)) / 2
+        return mean if self.linear is None else mean.lerp(self.linear(x), LINEAR_SHARE)
 
     def units(self, x: Tensor) -> Tensor:
         """Return the hidden units of each network, (n_networks, n, hidden)."""
