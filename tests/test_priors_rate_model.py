@@ -292,6 +292,14 @@ def test_few_rows_and_extreme_counts_give_numbers() -> None:
             assert (found.exclude_rate_error > 0).all(), n_excluded
 
 
+def test_gentle_slopes_that_explain_nothing_leave_the_errors_as_they_are() -> None:
+    """Labels that features tell perfectly, of many rows: the likelihood of flat bins is 0."""
+    count = np.array([[300.0] * 4 + [0.0] * 6, [300.0] * 7 + [150.0] + [0.0] * 2])
+    found = rate_model.fit_exclude_rates(count, np.full(10, 300.0))
+    assert all(np.isfinite(values).all() for values in found)
+    assert (found.standard_error < 0.05).all() and (found.exclude_rate_error < 0.05).all()
+
+
 def test_more_rows_than_count_do_not_make_the_error_smaller() -> None:
     excluded, scores, _ = draw(0.5, np.array([0.1, 0.2]), n=3000)
     once, four_times = (

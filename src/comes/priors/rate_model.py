@@ -282,7 +282,10 @@ def _posterior(
         posterior += by_rate.reshape(n_betas, -1).T @ beta_weights
     product = posterior.reshape(likelihood.shape) * likelihood
     log_evidence = float(of_all.max() + math.log(weight_of_all.sum()))
-    return product / product.sum(axis=(1, 2), keepdims=True), log_evidence
+    total = product.sum(axis=(1, 2), keepdims=True)
+    # Of a label that these slopes cannot explain at all, nothing is known.
+    posterior = np.full_like(product, 1 / (n_rates * n_priors))
+    return np.divide(product, total, out=posterior, where=total > 0), log_evidence
 
 
 def _likelihood(
