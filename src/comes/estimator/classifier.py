@@ -98,7 +98,7 @@ class CandidateClassifier(RowClassifier):
         Scaling of the features, part of the model. ``dense`` is ``standard`` for dense X and none
         for sparse X; ``columns`` is the same, but leaves columns of 0 and 1 as they are; ``rows``
         is ``columns``, and then multiplies the whole matrix so that its rows have a length of at
-        least 10 (root mean square). ``auto`` is the method's own.
+        least 10 (root mean square), less if they are many. ``auto`` is the method's own.
     epochs, batch_size : int, optional
     optimizer : {"sgd", "adam", "adamw"}, function of parameters -> torch optimiser, or dict
         A function sets its own learning rate and weight decay. A dict has the ``name`` and what is

@@ -14,7 +14,8 @@ from comes.estimator.inputs import check_entries, has_finite_entries
 
 FAR = 1e6  # deviations: no row of training is as far from the others
 SCALINGS = ("rows", "columns", "dense", "standard", "centre", "maxabs")
-LEAST_LENGTH = 10.0  # of rows of a hundred columns and more
+LEAST_LENGTH = 10.0  # of rows of a hundred columns and more, where there are
+FEW_ROWS = 1000  # or less; of n times as many rows an nth: they take n times the steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,8 @@ class ScaleFold:
     1 stay as they are: divided by its standard deviation, a rare flag would outweigh everything
     else. ``rows`` is ``columns``, and then multiplies the whole matrix, so that the root mean
     square length of its rows is at least that of standardised columns, or 10 where these are more
-    than a hundred: short rows, such as TF-IDF, are learned slowly.
+    than a hundred, and 10,000 by the number of rows: short rows, such as TF-IDF, are learned
+    slowly, and few rows take few steps.
     """
 
     def __init__(self, how: str | None, is_sparse: bool) -> None:
@@ -101,16 +103,17 @@ class ScaleFold:
             self._moments.partial_fit(X, sample_weight=weight)
         if self.how in ("rows", "columns"):
             self._flags &= find_flags(X)
+        if self.lengthens:
+            self._n_rows += X.shape[0] if weight is None else weight.sum()
+            self._n_columns = X.shape[1]
         if self.lengthens and sparse.issparse(X):
             squares = X.multiply(X).sum(axis=1)
             self._squares += float(squares.sum() if weight is None else weight @ squares)
-            self._n_rows += X.shape[0] if weight is None else weight.sum()
-            self._n_columns = X.shape[1]
 
     def finish(self) -> Scaling:
         """Return the scaling."""
         if self.how is None and self._squares:
-            share = _share_of_least(self._squares / self._n_rows, self._n_columns)
+            share = self._share_of_least(self._squares / self._n_rows)
             return Scaling(scale=np.full(self._n_columns, share))
         if self.how is None:
             return Scaling()
@@ -123,11 +126,11 @@ class ScaleFold:
             squares = np.where(self._flags, mean, self._moments.var_ / deviation**2)
             deviation = np.where(self._flags, 1.0, deviation)
             if self.lengthens:
-                deviation *= _share_of_least(squares.sum(), len(squares))
+                deviation *= self._share_of_least(squares.sum())
             return Scaling(np.where(self._flags, 0.0, mean), deviation)
         return Scaling(mean, deviation)
 
-
-def _share_of_least(mean_square: float, d: int) -> float:
-    """Return the root mean square length of rows by the least that ``rows`` wants, at most 1."""
-    return min(1.0, math.sqrt(mean_square) / min(LEAST_LENGTH, math.sqrt(d))) or 1.0
+    def _share_of_least(self, mean_square: float) -> float:
+        """Return the root mean square length of rows by the least that is wanted, at most 1."""
+        least = LEAST_LENGTH * min(1.0, FEW_ROWS / self._n_rows)
+        return min(1.0, math.sqrt(mean_square) / min(least, math.sqrt(self._n_columns))) or 1.0
