@@ -15,7 +15,7 @@ from comes.estimator.inputs import check_entries, has_finite_entries
 FAR = 1e6  # deviations: no row of training is as far from the others
 SCALINGS = ("rows", "columns", "dense", "standard", "centre", "maxabs")
 LEAST_LENGTH = 10.0  # of rows of a hundred columns and more, where there are
-FEW_ROWS = 1000  # or less; of n times as many rows an nth: they take n times the steps
+FEW_ROWS = 1000  # or less; of n times as many rows a root of n less: they take n times the steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,8 @@ class ScaleFold:
     1 stay as they are: divided by its standard deviation, a rare flag would outweigh everything
     else. ``rows`` is ``columns``, and then multiplies the whole matrix, so that the root mean
     square length of its rows is at least that of standardised columns, or 10 where these are more
-    than a hundred, and 10,000 by the number of rows: short rows, such as TF-IDF, are learned
-    slowly, and few rows take few steps.
+    than a hundred, and of n times a thousand rows 10 by the root of n: short rows, such as TF-IDF,
+    are learned slowly, and few rows take few steps.
     """
 
     def __init__(self, how: str | None, is_sparse: bool) -> None:
@@ -132,5 +132,5 @@ class ScaleFold:
 
     def _share_of_least(self, mean_square: float) -> float:
         """Return the root mean square length of rows by the least that is wanted, at most 1."""
-        least = LEAST_LENGTH * min(1.0, FEW_ROWS / self._n_rows)
+        least = LEAST_LENGTH * math.sqrt(min(1.0, FEW_ROWS / self._n_rows))
         return min(1.0, math.sqrt(mean_square) / min(least, math.sqrt(self._n_columns))) or 1.0
