@@ -84,7 +84,7 @@ class CandidateClassifier(RowClassifier):
         "yes"; ``mistake``, one number: how often a relevant pair is called "no", or an irrelevant
         one "yes". The rest is estimated, but for mistakes, of which there are none by default.
     model : {"auto", "wide_and_deep", "blend", "mlp", "low_rank", "linear"}, module, or function
-        ``wide_and_deep`` is ``mlp`` networks and a linear model, a third of their mean score.
+        ``wide_and_deep`` is ``mlp`` networks and, for a third of the score, a linear model.
         ``blend`` is the mean of its probabilities and those of the trees of `CorrectedClassifier`,
         for "likelihood". ``auto`` is the method's own. A function makes a module from (n_features,
         n_labels). A module is copied and trained on from its weights, but for the bias of its last
