@@ -23,7 +23,7 @@ from starlette.testclient import TestClient
 from comes.annotate import Project, create_project, open_project
 from comes.annotate.display_sizes import answer_requests
 from comes.annotate.schema import answers, metadata
-from comes.annotate.web import decoding
+from comes.annotate.web import pictures
 
 HERE = "http://127.0.0.1"
 SCRIPT = "<script>alert(1)</script>"
@@ -163,7 +163,7 @@ def decoding_in_threads() -> Iterator[None]:
             programs[program] = _ThreadProgram()
         return programs[program]
 
-    with patch.object(decoding._Program, "_start", start):
+    with patch.object(pictures._Program, "_start", start):
         yield
     for running in programs.values():
         running.kill()

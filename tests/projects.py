@@ -14,7 +14,7 @@ import pandas as pd
 from sqlalchemy import select
 
 from comes.annotate import Project, create_project, open_project
-from comes.annotate.leases import (
+from comes.annotate.cards import (
     Answer,
     Asker,
     RefusedError,
@@ -25,7 +25,7 @@ from comes.annotate.leases import (
     undo_answers,
 )
 from comes.annotate.schema import answers, cards
-from comes.annotate.web.own_progress import count_progress
+from comes.annotate.web.annotate import count_progress
 from comes.answers import State
 from comes.datasets import Dataset
 

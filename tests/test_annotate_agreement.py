@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from comes.annotate.agreement import measure_agreement
+from comes.annotate.summary import measure_agreement
 
 
 def fleiss_kappa_by_loops(both_no: int, disagree: int, both_maybe: int) -> float:

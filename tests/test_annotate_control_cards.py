@@ -9,9 +9,9 @@ from scipy.stats import binom
 from typer.testing import CliRunner
 
 from comes.annotate import Project, collect_answers, export_answers, set_controls, summarise
-from comes.annotate.leases import Answer, show_cards
-from comes.annotate.person_habits import bound_both_sides
+from comes.annotate.cards import Answer, show_cards
 from comes.annotate.schema import CONTROL
+from comes.annotate.summary import bound_both_sides
 from comes.cli import app
 from comes.errors import ComesError
 from projects import Card, Desk, Projects, all_cards, states, stored

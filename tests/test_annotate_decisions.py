@@ -23,9 +23,9 @@ from comes.annotate import (
     set_left_out,
     summarise,
 )
-from comes.annotate.decisions import find_disagreements
-from comes.annotate.ledger import Ledger
+from comes.annotate.lead import find_disagreements
 from comes.annotate.schema import notes
+from comes.annotate.summary import Ledger
 from comes.cli import app
 from comes.errors import ComesError
 from projects import Desk, Projects, all_cards, refusal, say, states, stored
@@ -252,7 +252,7 @@ def test_commands_of_the_lead(projects: Projects, tmp_path: Path) -> None:
 
 
 def test_taking_back_a_decision_that_is_not_there_changes_nothing(projects: Projects) -> None:
-    from comes.annotate.decisions import decide_pair, resolve_note
+    from comes.annotate.lead import decide_pair, resolve_note
 
     project = torn_project(projects)
     with project.writing() as connection:

@@ -21,7 +21,7 @@ from comes.annotate import (
     export_answers,
     find_open_pairs,
 )
-from comes.annotate.drawing import _estimate
+from comes.annotate.grow import _estimate
 from comes.annotate.schema import answers, cards, people
 from comes.answers import AnswerRates
 from comes.answers.questions import Round, draw_questions, estimate_share

@@ -16,7 +16,7 @@ from comes.annotate import (
     create_project,
     open_project,
 )
-from comes.annotate.enlarging import read_batches
+from comes.annotate.grow import read_batches
 from comes.errors import ComesError
 from projects import Desk, Projects, all_cards
 

@@ -20,7 +20,7 @@ from comes.annotate import (
     import_answers,
     open_project,
 )
-from comes.annotate.leases import Answer, SentAnswer
+from comes.annotate.cards import Answer, SentAnswer
 from comes.datasets import open_dataset
 from comes.errors import ComesError, ComesWarning
 from projects import (

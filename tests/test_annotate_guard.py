@@ -37,10 +37,10 @@ from comes.annotate import (
     make_app,
     serve_in_thread,
 )
-from comes.annotate.leases import Asker, SentAnswer, lease_cards, store_answers, undo_answers
+from comes.annotate.cards import Asker, SentAnswer, lease_cards, store_answers, undo_answers
 from comes.annotate.links import digest_token
 from comes.annotate.schema import answers
-from comes.annotate.web.guard import HEADERS
+from comes.annotate.web.app import HEADERS
 from comes.cli import app
 
 

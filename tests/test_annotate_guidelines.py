@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from annotation_site import HERE, join
 from comes.annotate import Asking, Project, create_project, make_app
-from comes.annotate.guidelines import find_guideline, read_picture
+from comes.annotate.asking import find_guideline, read_picture
 from comes.errors import ComesError
 
 

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from annotation_site import HERE, decoding_in_threads
 from comes.annotate import ItemSource, create_project, make_app
-from comes.annotate.item_sources import read_items
+from comes.annotate.items import read_items
 from comes.datasets.images import image_names
 from comes.errors import ComesError
 

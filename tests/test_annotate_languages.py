@@ -6,7 +6,7 @@ from string import Formatter
 
 import pytest
 
-from comes.annotate.languages import LANGUAGES, read_words
+from comes.annotate.asking import LANGUAGES, read_words
 
 PACKAGE = files("comes.annotate")
 SOURCES = [

@@ -12,7 +12,8 @@ import pytest
 from sqlalchemy import Connection, func, insert, select
 
 from comes.annotate import Project
-from comes.annotate.leases import (
+from comes.annotate.cards import (
+    BLOCK,
     ITEMS_AT_ONCE,
     Answer,
     RefusedError,
@@ -20,7 +21,6 @@ from comes.annotate.leases import (
     lease_cards,
     store_answers,
 )
-from comes.annotate.sampling import BLOCK
 from comes.annotate.schema import answers, cards
 from comes.annotate.web.writer import Writer
 from comes.errors import ComesError

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import insert
 
 from comes.annotate import Project, add_chosen_cards, add_random_cards, reopen_skipped_cards
-from comes.annotate import ledger as ledger_module
-from comes.annotate.ledger import WORDS, Ledger, Said
+from comes.annotate import summary as ledger_module
 from comes.annotate.schema import answers, cards, people
+from comes.annotate.summary import WORDS, Ledger, Said
 from projects import Desk, Projects, all_cards, new_answer, stored
 
 

@@ -28,7 +28,7 @@ from comes.annotate import (
 )
 from comes.annotate import links as links_module
 from comes.annotate.links import KnownLinks, digest_token
-from comes.annotate.web.guard import ROLE, Guard
+from comes.annotate.web.app import ROLE, Guard
 from comes.cli import app
 from comes.errors import ComesError
 from projects import Projects

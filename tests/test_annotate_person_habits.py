@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from comes.annotate import Project, summarise
-from comes.annotate.leases import Answer
-from comes.annotate.person_habits import PersonSummary
+from comes.annotate.cards import Answer
+from comes.annotate.summary import PersonSummary
 from projects import Desk, Projects, all_cards, new_answer, stored
 
 WORDS: list[Answer] = ["no", "maybe", "yes", "skip"]

@@ -23,15 +23,14 @@ from comes.annotate import (
     Project,
     create_project,
     display_sizes,
+    items,
     make_app,
     open_project,
-    picture_files,
 )
 from comes.annotate.display_sizes import UnshownError, make_display
-from comes.annotate.picture_checks import find_unshown
-from comes.annotate.web import decoding
-from comes.annotate.web.decoding import Decoder, Memory
-from comes.annotate.web.display_cache import DisplayCache
+from comes.annotate.items import find_unshown
+from comes.annotate.web import pictures
+from comes.annotate.web.pictures import Decoder, DisplayCache, Memory
 from comes.errors import ComesError, ComesWarning
 
 RED_TOP = np.zeros((60, 100, 3), dtype=np.uint8)
@@ -151,13 +150,13 @@ def count_made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return a list that grows with every picture that is made."""
     made: list[Any] = []
 
-    real = decoding.Decoder.make
+    real = pictures.Decoder.make
 
     def count(*given: Any) -> Any:
         made.append(given)
         return real(*given)
 
-    monkeypatch.setattr(decoding.Decoder, "make", count)
+    monkeypatch.setattr(pictures.Decoder, "make", count)
     return made
 
 
@@ -246,8 +245,8 @@ def test_two_decode_at_once_others_wait_and_too_many_are_sent_away(
 
     monkeypatch.setattr(Decoder, "run", run)
     monkeypatch.setattr(Decoder, "make", make_slowly)
-    monkeypatch.setattr(decoding, "AT_ONCE", 2)
-    monkeypatch.setattr(decoding, "MOST_WAITING", 3)
+    monkeypatch.setattr(pictures, "AT_ONCE", 2)
+    monkeypatch.setattr(pictures, "MOST_WAITING", 3)
     with serve(make(folder)) as client, ThreadPoolExecutor(20) as pool:
         same = [pool.submit(client.get, "/items/1") for _ in range(6)]
         wait_until(lambda: len(asked) == 6)
@@ -344,7 +343,7 @@ def test_what_is_broken_is_remembered_until_it_changes(
 def test_a_member_that_unpacks_to_too_much_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(picture_files, "LARGEST_MEMBER", 100_000)
+    monkeypatch.setattr(items, "LARGEST_MEMBER", 100_000)
     file = io.BytesIO()
     noise(20, 20).save(file, "PNG")
     archive = folder.parent / "photos.zip"

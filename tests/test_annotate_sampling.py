@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from comes.annotate import (
     sample_cards,
 )
-from comes.annotate.sampling import BLOCK, Cards, sample_more
+from comes.annotate.cards import BLOCK, Cards, sample_more
 from comes.errors import ComesError
 
 

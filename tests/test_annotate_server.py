@@ -33,11 +33,10 @@ from annotation_site import (
     text_project,
 )
 from comes.annotate import Project, Summary, create_project, make_app, serve_in_thread
-from comes.annotate.leases import ITEMS_AT_ONCE
-from comes.annotate.ledger import Said
-from comes.annotate.summary import summarise_said
-from comes.annotate.web import answer_routes, lead_routes
-from comes.annotate.web.guard import HEADERS
+from comes.annotate.cards import ITEMS_AT_ONCE
+from comes.annotate.summary import Said, summarise_said
+from comes.annotate.web import annotate, lead
+from comes.annotate.web.app import HEADERS
 from comes.errors import ComesWarning
 
 
@@ -100,7 +99,7 @@ def test_every_answer_has_the_headers_that_fence_it_in(
     replies += [client.get("/", headers={"host": "evil.example"})]
     join(client)
     replies += [client.post("/api/cards", json={"tab": TAB})]
-    monkeypatch.setattr(answer_routes, "lease_cards", fail)
+    monkeypatch.setattr(annotate, "lease_cards", fail)
     with TestClient(client.app, base_url=HERE, raise_server_exceptions=False) as careless:
         join(careless)
         replies.append(careless.post("/api/cards", json={"tab": TAB}))
@@ -237,7 +236,7 @@ def test_who_finds_all_cards_taken_is_told_that_some_wait(tmp_path: Path) -> Non
 def test_the_page_of_the_lead_counts(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, project: Project
 ) -> None:
-    monkeypatch.setattr(lead_routes, "FRESH", 0.0)
+    monkeypatch.setattr(lead, "FRESH", 0.0)
     assert "0 of 72 cards are done" in client.get("/lead").text  # a lead needs no name
     join(client)
     card = lease(client)[0]
@@ -255,7 +254,7 @@ def test_the_page_of_the_lead_is_made_once_in_a_while(
         made.append(project)
         return summarise_said(project, said)
 
-    monkeypatch.setattr(lead_routes, "summarise_said", summarise_and_count)
+    monkeypatch.setattr(lead, "summarise_said", summarise_and_count)
     for _ in range(5):
         assert client.get("/lead").status_code == 200
     assert len(made) == 1
@@ -268,7 +267,7 @@ def test_a_database_that_does_not_answer_is_a_reason_to_try_again(
         raise OperationalError("SELECT secret", {}, Exception("gone"))
 
     join(client)
-    monkeypatch.setattr(answer_routes, "lease_cards", fail)
+    monkeypatch.setattr(annotate, "lease_cards", fail)
     reply = client.post("/api/cards", json={"tab": TAB})
     assert reply.status_code == 503 and "try again" in reply.json()["error"]
     assert "secret" not in reply.text

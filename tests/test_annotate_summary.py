@@ -20,10 +20,8 @@ from comes.annotate import (
     import_answers,
     summarise,
 )
-from comes.annotate.agreement import measure_agreement
-from comes.annotate.class_counts import ENOUGH, ClassSummary, bound_share
-from comes.annotate.leases import Answer
-from comes.annotate.summary import LATEST
+from comes.annotate.cards import Answer
+from comes.annotate.summary import ENOUGH, LATEST, ClassSummary, bound_share, measure_agreement
 from projects import Desk, Projects, all_cards, new_answer, stored
 
 NO_OR_MAYBE: tuple[Answer, Answer] = ("no", "maybe")

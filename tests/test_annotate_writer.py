@@ -11,7 +11,7 @@ from sqlalchemy import Connection, event, insert
 from sqlalchemy.exc import IntegrityError
 
 from comes.annotate import Project
-from comes.annotate.leases import RefusedError
+from comes.annotate.cards import RefusedError
 from comes.annotate.schema import settings
 from comes.annotate.web.writer import COMMANDS_AT_ONCE, Writer
 from projects import Projects

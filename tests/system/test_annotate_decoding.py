@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from comes.annotate.display_sizes import UnshownError
-from comes.annotate.web import decoding
-from comes.annotate.web.decoding import Decoder
+from comes.annotate.web import pictures
+from comes.annotate.web.pictures import Decoder
 from comes.errors import ComesWarning
 from test_annotate_pictures import folder as folder  # a fixture
 from test_annotate_pictures import make, noise, serve, size_of
@@ -35,13 +35,13 @@ def test_a_decoder_that_dies_or_hangs_is_replaced(
     noise(1700, 20).save(folder / "a.png")
     decoder = Decoder()
     assert decoder.make(folder / "a.png", 640).kind == "image/jpeg"
-    for _ in range(decoding.AT_ONCE):
+    for _ in range(pictures.AT_ONCE):
         program = decoder._programs.get()
         program._start().kill()
         decoder._programs.put(program)
     for _ in range(3):  # one that died in between is started anew
         assert decoder.make((folder / "a.png").read_bytes(), 640).content
-    monkeypatch.setattr(decoding, "LONGEST", 0.2)
+    monkeypatch.setattr(pictures, "LONGEST", 0.2)
     os.mkfifo(folder / "endless.png")  # nobody ever writes to it
     with pytest.raises(UnshownError, match="takes too long"):
         decoder.make(folder / "endless.png", 640)

@@ -24,7 +24,7 @@ from annotation_browser import (
 )
 from browser import launch_browser
 from comes.annotate import Project, create_project, export_answers, serve_in_thread
-from comes.annotate.sampling import BLOCK
+from comes.annotate.cards import BLOCK
 from comes.annotate.schema import answers, cards
 from comes.answers import State
 from comes.datasets import open_dataset

@@ -10,36 +10,48 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
     from comes.annotate.asking import Asking, change_asking, read_question
-    from comes.annotate.control_cards import set_controls
-    from comes.annotate.decisions import decide_pairs, list_disagreements, set_frozen, set_left_out
-    from comes.annotate.drawing import (
+    from comes.annotate.cards import (
+        add_chosen_cards,
+        add_random_cards,
+        reopen_skipped_cards,
+        sample_cards,
+        set_controls,
+    )
+    from comes.annotate.exchange import (
+        collect_answers,
+        collect_data,
+        export_answers,
+        export_raw_answers,
+        import_answers,
+        read_raw_answers,
+    )
+    from comes.annotate.grow import (
         add_active_cards,
+        add_classes,
+        add_items,
         count_new_answers,
         count_rounds,
         estimate_shares,
         find_open_pairs,
     )
-    from comes.annotate.enlarging import add_classes, add_items
-    from comes.annotate.exchange import collect_answers, collect_data, export_answers
-    from comes.annotate.importing import import_answers
-    from comes.annotate.item_sources import ItemSource
+    from comes.annotate.items import ItemSource
+    from comes.annotate.lead import decide_pairs, list_disagreements, set_frozen, set_left_out
     from comes.annotate.links import Link, list_links, make_link, revoke_links
     from comes.annotate.project import Project, create_project, open_project
-    from comes.annotate.raw_export import export_raw_answers, read_raw_answers
-    from comes.annotate.sampling import sample_cards
     from comes.annotate.summary import Summary, summarise
     from comes.annotate.trial import trial_project
-    from comes.annotate.web.addresses import address_of, is_private, list_addresses
     from comes.annotate.web.connections import Limits
-    from comes.annotate.web.overview import describe_summary, tabulate_classes, write_overview
+    from comes.annotate.web.lead import describe_summary, tabulate_classes, write_overview
     from comes.annotate.web.robots import RobotReport, run_robots
-    from comes.annotate.web.server import make_app
-    from comes.annotate.web.server_options import ServerOptions
-    from comes.annotate.web.serving import (
+    from comes.annotate.web.server import (
+        ServerOptions,
+        address_of,
         check_images_exist,
         find_links,
+        is_private,
+        list_addresses,
+        make_app,
         open_port,
         serve,
         serve_in_thread,
@@ -48,59 +60,59 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "Asking": "asking",
-    "ItemSource": "item_sources",
+    "ItemSource": "items",
     "Limits": "web.connections",
     "Link": "links",
     "Project": "project",
     "RobotReport": "web.robots",
-    "ServerOptions": "web.server_options",
+    "ServerOptions": "web.server",
     "Summary": "summary",
-    "add_active_cards": "drawing",
-    "add_chosen_cards": "adding",
-    "add_classes": "enlarging",
-    "add_items": "enlarging",
-    "add_random_cards": "adding",
-    "address_of": "web.addresses",
+    "add_active_cards": "grow",
+    "add_chosen_cards": "cards",
+    "add_classes": "grow",
+    "add_items": "grow",
+    "add_random_cards": "cards",
+    "address_of": "web.server",
     "change_asking": "asking",
-    "check_images_exist": "web.serving",
+    "check_images_exist": "web.server",
     "check_webhook": "webhooks",
     "collect_answers": "exchange",
     "collect_data": "exchange",
-    "count_new_answers": "drawing",
-    "count_rounds": "drawing",
+    "count_new_answers": "grow",
+    "count_rounds": "grow",
     "create_project": "project",
-    "decide_pairs": "decisions",
-    "describe_summary": "web.overview",
-    "estimate_shares": "drawing",
+    "decide_pairs": "lead",
+    "describe_summary": "web.lead",
+    "estimate_shares": "grow",
     "export_answers": "exchange",
-    "export_raw_answers": "raw_export",
-    "find_links": "web.serving",
-    "find_open_pairs": "drawing",
-    "import_answers": "importing",
-    "is_private": "web.addresses",
-    "list_addresses": "web.addresses",
-    "list_disagreements": "decisions",
+    "export_raw_answers": "exchange",
+    "find_links": "web.server",
+    "find_open_pairs": "grow",
+    "import_answers": "exchange",
+    "is_private": "web.server",
+    "list_addresses": "web.server",
+    "list_disagreements": "lead",
     "list_links": "links",
     "make_app": "web.server",
     "make_link": "links",
-    "open_port": "web.serving",
+    "open_port": "web.server",
     "open_project": "project",
     "post_webhook": "webhooks",
     "read_question": "asking",
-    "read_raw_answers": "raw_export",
-    "reopen_skipped_cards": "adding",
+    "read_raw_answers": "exchange",
+    "reopen_skipped_cards": "cards",
     "revoke_links": "links",
     "run_robots": "web.robots",
-    "sample_cards": "sampling",
-    "serve": "web.serving",
-    "serve_in_thread": "web.serving",
-    "set_controls": "control_cards",
-    "set_frozen": "decisions",
-    "set_left_out": "decisions",
+    "sample_cards": "cards",
+    "serve": "web.server",
+    "serve_in_thread": "web.server",
+    "set_controls": "cards",
+    "set_frozen": "lead",
+    "set_left_out": "lead",
     "summarise": "summary",
-    "tabulate_classes": "web.overview",
+    "tabulate_classes": "web.lead",
     "trial_project": "trial",
-    "write_overview": "web.overview",
+    "write_overview": "web.lead",
 }
 
 __all__ = [

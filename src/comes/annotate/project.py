@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +14,8 @@ from sqlalchemy import Connection, Engine, Table, func, insert, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from comes.annotate.asking import Asking, describe_asking
-from comes.annotate.item_sources import Classes, Items, ItemSource, read_classes, read_items
-from comes.annotate.private_files import is_open_to_all, make_private
-from comes.annotate.sampling import By, Cards, sample_cards
+from comes.annotate.cards import By, Cards, sample_cards
+from comes.annotate.items import Classes, Items, ItemSource, read_classes, read_items
 from comes.annotate.schema import (
     RANDOM,
     WRITES,
@@ -35,6 +34,33 @@ from comes.annotate.schema import (
 from comes.datasets import Images
 from comes.errors import ComesError
 from comes.files import expanded, replacing_folder
+
+OTHERS = 0o004  # may read
+
+
+def make_private(folder: Path) -> None:
+    """Let only the owner open the folder of a project and the files in it.
+
+    SQLite gives the files that it makes beside a database the mode of the database.
+    """
+    with suppress(OSError):  # somebody else's, or a file system without modes
+        folder.chmod(0o700)
+        for path in folder.iterdir():
+            if path.is_file() and not path.is_symlink():
+                path.chmod(0o600)
+
+
+def is_open_to_all(path: Path) -> bool:
+    """Return whether every user of this machine may read a file of ours.
+
+    A team that shares a project by its group takes this right from all others.
+    """
+    try:
+        stat = path.stat()
+    except OSError:
+        return False
+    return bool(stat.st_mode & OTHERS) and stat.st_uid == getattr(os, "getuid", lambda: -1)()
+
 
 DESCRIPTION = "project.json"
 DATABASE = "answers.db"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from comes.annotate.importing import import_answers
+from comes.annotate.exchange import import_answers
 from comes.annotate.project import Project, create_project
 
 

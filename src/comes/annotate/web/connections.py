@@ -15,7 +15,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from comes.annotate.web.guard import LET_IN
+from comes.annotate.web.app import LET_IN
 
 RESERVED = 96  # files that the server needs beside connections: databases, pictures, logs
 MOST_FILES = 10_000  # that a server asks for

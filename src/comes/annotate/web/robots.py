@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from comes.annotate.web.guard import COOKIE
+from comes.annotate.web.app import COOKIE
 from comes.errors import ComesError
 
 Say = Callable[[str, str], str]  # name of the item, name of the class -> no, yes, maybe or skip

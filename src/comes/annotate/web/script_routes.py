@@ -20,23 +20,21 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from comes.annotate.adding import add_chosen_cards
-from comes.annotate.enlarging import insert_more_classes, insert_more_items
-from comes.annotate.exchange import export_answers
-from comes.annotate.item_sources import Classes, Items
-from comes.annotate.leases import (
+from comes.annotate.cards import (
     FROZEN,
     Asker,
     RefusedError,
     SentAnswer,
+    add_chosen_cards,
     lease_cards,
     store_answers,
 )
-from comes.annotate.person_names import clean_name
-from comes.annotate.raw_export import export_raw_answers, read_raw_answers
+from comes.annotate.exchange import export_answers, export_raw_answers, read_raw_answers
+from comes.annotate.grow import insert_more_classes, insert_more_items
+from comes.annotate.items import Classes, Items
+from comes.annotate.lead import clean_name
 from comes.annotate.schema import CONTROL, answers, cards, classes, items
-from comes.annotate.web.bodies import MOST_IN_A_REQUEST, AnswerBody, Body, Id, read_body
-from comes.annotate.web.site import Site
+from comes.annotate.web.app import MOST_IN_A_REQUEST, AnswerBody, Body, Id, Site, read_body
 from comes.errors import ComesError
 
 MOST_ON_A_PAGE = 1000

@@ -6,7 +6,7 @@ A request whose body never comes then costs next to nothing: no route, no guard,
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from comes.annotate.web.guard import LARGEST_BODY
+from comes.annotate.web.app import LARGEST_BODY
 
 
 class WholeBodies:

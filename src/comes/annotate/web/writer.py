@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from comes.annotate.leases import RefusedError
+from comes.annotate.cards import RefusedError
 from comes.annotate.schema import WRITES
 
 Result = TypeVar("Result")

@@ -6,6 +6,7 @@ is known of the pair: nothing else that was said about it counts in counts and e
 
 import secrets
 import time
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,10 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
-from comes.annotate.control_cards import number_rows
-from comes.annotate.leases import FROZEN, RefusedError
-from comes.annotate.ledger import MAYBE, NO, SKIP, SOURCES, YES, Ledger, Said
+from comes.annotate.cards import FROZEN, RefusedError, number_rows
 from comes.annotate.project import Project
 from comes.annotate.schema import (
     CONTROL,
@@ -30,6 +30,7 @@ from comes.annotate.schema import (
     people,
     settings,
 )
+from comes.annotate.summary import MAYBE, NO, SKIP, SOURCES, YES, Ledger, Said
 from comes.errors import ComesError, listed
 
 Verdict = Literal["no", "maybe", "yes"]
@@ -283,3 +284,55 @@ def decide_pairs(project: Project, decisions: str | Path | pd.DataFrame, name: s
             f"{refused.reason}. Nothing was stored."
         ) from None
     return len(rows)
+
+
+class KnownNameError(RefusedError):
+    """A name that differs from a known one in case or blanks only."""
+
+    def __init__(self, known: str) -> None:
+        super().__init__(
+            409, f"{known} has answered before; say that you are the same, or choose another name"
+        )
+        self.known = known
+
+
+def clean_name(given: str) -> str:
+    """Return a name as it is kept: composed letters, single blanks; refuse what cannot be seen.
+
+    Examples
+    --------
+    >>> clean_name("  Ada   Lovelace ")
+    'Ada Lovelace'
+    """
+    composed = unicodedata.normalize("NFC", given)
+    if not composed.isprintable():
+        raise RefusedError(422, "a name must consist of visible characters")
+    return " ".join(composed.split())
+
+
+def join_person(connection: Connection, name: str, *, is_same: bool, now: float) -> str:
+    """Keep who joins; return the name under which this person answers.
+
+    A name that differs from a known one in case or blanks only is refused with `KnownNameError`,
+    unless the person ``is_same``: then the known name is the answer.
+    """
+    if connection.execute(select(people.c.name).where(people.c.name == name)).first():
+        return name
+    named = connection.execute(select(people.c.name)).scalars()
+    answered = connection.execute(select(answers.c.annotator).distinct()).scalars()
+    known = {*named, *answered}
+    alike = sorted(old for old in known if _fold(old) == _fold(name))
+    if alike and name not in known:
+        if not is_same:
+            raise KnownNameError(alike[0])
+        name = alike[0]
+    # Two servers may do this at the same moment.
+    dialects: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+    new = dialects[connection.dialect.name](people).values(name=name, joined_at=now)
+    connection.execute(new.on_conflict_do_nothing())
+    return name
+
+
+def _fold(name: str) -> str:
+    """Return what names have in common that look alike."""
+    return "".join(unicodedata.normalize("NFKC", name).casefold().split())

@@ -1,0 +1,361 @@
+"""How far everybody is, and how far one person: counted seldom, and kept up to date in between.
+
+Counting takes tens of milliseconds in a large project, so a server counts again only after a while,
+and adds what it stores itself. What other servers store is seen at the next count.
+"""
+
+import math
+import threading
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+from sqlalchemy import Connection, func, select, text
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from comes.annotate.asking import GUIDELINES, Guideline, find_guideline, read_asking, read_picture
+from comes.annotate.cards import (
+    FROZEN,
+    Asker,
+    SentAnswer,
+    find_history,
+    lease_cards,
+    release_cards,
+    store_answers,
+    undo_answers,
+    write_note,
+)
+from comes.annotate.lead import KnownNameError, clean_name, join_person
+from comes.annotate.project import Project
+from comes.annotate.schema import DECISION, answers, cards, classes
+from comes.annotate.web.app import (
+    NAME_COOKIE,
+    AnswersBody,
+    CardsBody,
+    JoinBody,
+    NoteBody,
+    ReleaseBody,
+    Site,
+    UndoBody,
+    describe_page,
+    read_body,
+    read_name,
+)
+from comes.errors import ComesError
+
+FRESH = 10.0  # seconds between two counts of all cards
+FRESH_PERSON = 60.0  # of the answers of a person
+FRESH_BARRED = 900.0  # and of the cards that are not for a person, which takes longest
+MOST_PEOPLE = 1000  # whose counts are kept
+
+Value = TypeVar("Value")
+_OTHER = cards.alias("other")
+
+
+def count_progress(connection: Connection, annotator: str) -> dict[str, Any]:
+    """Return what `ProgressCounter.read` does, counted anew."""
+    own = _count_own(connection, annotator), _count_barred(connection, annotator)
+    return _join_counts(_count_all(connection), *own)
+
+
+@dataclass(frozen=True)
+class _Counted(Generic[Value]):
+    """A count, and when it was taken: never, unless told."""
+
+    value: Value
+    at: float = -math.inf
+
+
+class ProgressCounter:
+    """Knows how far everybody is.
+
+    Parameters
+    ----------
+    project : Project
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project() as project:
+    ...     ProgressCounter(project).read("Ada")
+    {'total': 4, 'done': 1, 'mine': 0, 'seconds': 0.0, 'left': 3}
+    """
+
+    def __init__(self, project: Project) -> None:
+        self._project, self._lock = project, threading.Lock()
+        self._n_changes = 0
+        self._all = _Counted((0, 0))
+        self._own: dict[str, _Counted[tuple[int, float]]] = {}
+        self._barred: dict[str, _Counted[int]] = {}
+
+    def read(self, annotator: str) -> dict[str, Any]:
+        """Return the numbers of cards and of what a person did; it may wait for the database.
+
+        Returns
+        -------
+        counts : dict
+            Cards in ``total`` and ``done``; of this person, the answers (``mine``), their
+            ``seconds``, and the cards ``left`` that this person may still get.
+        """
+        now = time.monotonic()
+        with self._lock:
+            whole, before = self._all, self._n_changes
+            own = self._own.get(annotator, _Counted((0, 0.0)))
+            barred = self._barred.get(annotator, _Counted(0))
+        with self._project.reading() as connection:
+            if now - whole.at >= FRESH:
+                whole = _Counted(_count_all(connection), now)
+            if now - own.at >= FRESH_PERSON:
+                own = _Counted(_count_own(connection, annotator), now)
+            if now - barred.at >= FRESH_BARRED:
+                barred = _Counted(_count_barred(connection, annotator), now)
+        with self._lock:
+            if before == self._n_changes:  # else nobody knows whether the change was counted
+                if len(self._own) >= MOST_PEOPLE:
+                    self._own.clear()
+                    self._barred.clear()
+                self._all, self._own[annotator] = whole, own
+            self._barred[annotator] = barred
+        return _join_counts(whole.value, own.value, barred.value)
+
+    def add(self, annotator: str, n_answers: int, seconds: float) -> None:
+        """Take answers into account that were stored."""
+        with self._lock:
+            self._n_changes += 1
+            total, n_open = self._all.value
+            self._all = replace(self._all, value=(total, n_open - n_answers))
+            if annotator in self._own:
+                own = self._own[annotator]
+                mine, spent = own.value
+                self._own[annotator] = replace(own, value=(mine + n_answers, spent + seconds))
+
+    def forget(self, annotator: str) -> None:
+        """Count again next time, since this person has taken something back."""
+        with self._lock:
+            self._n_changes += 1
+            self._all = _Counted((0, 0))
+            self._own.pop(annotator, None)
+
+
+def _count_all(connection: Connection) -> tuple[int, int]:
+    """Return how many cards there are, and how many are open, other than controls and decisions."""
+    total = select(func.count()).select_from(cards).scalar_subquery()
+    is_open = select(func.count()).select_from(cards).where(~cards.c.is_done).scalar_subquery()
+    whole, n_open = connection.execute(select(total, is_open)).one()
+    special = select(func.count(), func.count().filter(~cards.c.is_done))
+    apart, n_apart = connection.execute(special.where(cards.c.turn >= text(str(DECISION)))).one()
+    return whole - apart, n_open - n_apart
+
+
+def _select_standing(annotator: str) -> tuple[Any, Any]:
+    return answers.c.annotator == annotator, answers.c.undone_at.is_(None)
+
+
+def _count_own(connection: Connection, annotator: str) -> tuple[int, float]:
+    """Return the answers of a person, and their seconds."""
+    columns = func.count(), func.coalesce(func.sum(answers.c.seconds), 0.0)
+    mine, seconds = connection.execute(select(*columns).where(*_select_standing(annotator))).one()
+    return mine, float(seconds)
+
+
+def _count_barred(connection: Connection, annotator: str) -> int:
+    """Return the open cards about questions that a person has answered on another card."""
+    is_other = (
+        (_OTHER.c.item_id == cards.c.item_id)
+        & (_OTHER.c.class_id == cards.c.class_id)
+        & (_OTHER.c.id != cards.c.id)
+    )
+    query = (
+        select(func.count(_OTHER.c.id.distinct()))
+        .select_from(answers)
+        .join(cards, cards.c.id == answers.c.card_id)
+        .join(_OTHER, is_other)
+        .where(*_select_standing(annotator), ~_OTHER.c.is_done)
+    )
+    return connection.execute(query).scalar_one()
+
+
+def _join_counts(whole: tuple[int, int], own: tuple[int, float], barred: int) -> dict[str, Any]:
+    (total, n_open), (mine, seconds) = whole, own
+    return {
+        "total": total,
+        "done": total - n_open,
+        "mine": mine,
+        "seconds": round(seconds, 1),
+        "left": max(n_open - barred, 0),
+    }
+
+
+class AnswerPages:
+    """The pages of annotators."""
+
+    def __init__(self, site: Site) -> None:
+        self._site, self._counter = site, ProgressCounter(site.project)
+        self.routes = [
+            Route("/", self.cards),
+            Route("/grid", self.grid),
+            Route("/join", self.join),
+            Route("/api/join", self.take_name, methods=["POST"]),
+            Route("/api/cards", self.next_cards, methods=["POST"]),
+            Route("/api/answers", self.take_answers, methods=["POST"]),
+            Route("/api/undo", self.undo, methods=["POST"]),
+            Route("/api/history", self.history),
+            Route("/api/release", self.release, methods=["POST"]),
+            Route("/api/notes", self.take_note, methods=["POST"]),
+        ]
+
+    async def cards(self, request: Request) -> Response:
+        """Show the page that asks one card at a time."""
+        return await self._show_questions(request, "cards")
+
+    async def grid(self, request: Request) -> Response:
+        """Show the page that asks about several classes of one item."""
+        return await self._show_questions(request, "grid")
+
+    async def _show_questions(self, request: Request, mode: str) -> Response:
+        name = read_name(request)
+        if name is None:
+            return RedirectResponse("/join", 303)
+        n_cards = await run_in_threadpool(self._site.project.count_cards)
+        values = await run_in_threadpool(describe_page, self._site.project, request)
+        values |= {"mode": mode, "n_cards": n_cards, "page": self._site.identify_page(name)}
+        return self._site.render_page("annotate.html.jinja", name=name, **values)
+
+    async def join(self, request: Request) -> Response:
+        """Show the page that asks for a name."""
+        values = await run_in_threadpool(describe_page, self._site.project, request)
+        return self._site.render_page("join.html.jinja", name=read_name(request), **values)
+
+    async def take_name(self, request: Request) -> Response:
+        """Remember who annotates; ask back where the name looks like a known one."""
+        body = await read_body(request, JoinBody)
+        name, is_same = clean_name(body.name), body.is_same
+        try:
+            name = await self._site.run_command(
+                partial(join_person, name=name, is_same=is_same, now=time.time())
+            )
+        except KnownNameError as asked:
+            values = {"error": asked.reason, "card": None, "known": asked.known}
+            return JSONResponse(values, asked.status)
+        answer = JSONResponse({"name": name})
+        answer.set_cookie(
+            NAME_COOKIE, quote(name), httponly=True, samesite="strict", max_age=2592000
+        )
+        return answer
+
+    async def next_cards(self, request: Request) -> Response:
+        """Lease cards to a tab."""
+        body = await read_body(request, CardsBody)
+        asker = Asker(self._site.require_name(request), body.tab)
+        now, by_item = time.time(), body.mode == "grid"
+        lease = partial(lease_cards, asker=asker, now=now, lease=self._site.lease)
+        leased = await self._site.run_command(partial(lease, by_item=by_item, has=body.has))
+        counted = await run_in_threadpool(self._counter.read, asker.annotator)
+        frozen = None
+        if not leased:
+            frozen = await run_in_threadpool(self._site.project.read_setting, FROZEN)
+        values = {
+            "cards": leased,
+            "progress": counted,
+            "waiting": 0 if leased else counted["total"] - counted["done"],
+            "frozen": bool(frozen),
+        }
+        return JSONResponse(values)
+
+    async def take_answers(self, request: Request) -> Response:
+        """Store answers; the reply comes when they are on disk."""
+        body = await read_body(request, AnswersBody)
+        asker, now = Asker(self._site.require_name(request), body.tab), time.time()
+        sent = [SentAnswer(a.card, a.answer, a.key, a.seconds) for a in body.answers]
+        n_new = await self._site.run_command(
+            partial(store_answers, asker=asker, sent=sent, now=now, lease=self._site.lease)
+        )
+        if n_new == len(sent):
+            seconds = sum(answer.seconds or 0.0 for answer in sent)
+            self._counter.add(asker.annotator, n_new, seconds)
+        elif n_new:
+            self._counter.forget(asker.annotator)
+        return JSONResponse({"stored": len(sent)})
+
+    async def undo(self, request: Request) -> Response:
+        """Undo answers."""
+        body = await read_body(request, UndoBody)
+        asker, now = Asker(self._site.require_name(request), body.tab), time.time()
+        undone = await self._site.run_command(
+            partial(undo_answers, asker=asker, keys=body.keys, now=now, lease=self._site.lease)
+        )
+        self._counter.forget(asker.annotator)
+        return JSONResponse({"cards": undone})
+
+    async def history(self, request: Request) -> Response:
+        """Say what this person answered last."""
+        annotator = self._site.require_name(request)
+        return JSONResponse({"history": await run_in_threadpool(self._read_history, annotator)})
+
+    def _read_history(self, annotator: str) -> list[dict[str, Any]]:
+        with self._site.project.reading() as connection:
+            return find_history(connection, annotator)
+
+    async def release(self, request: Request) -> Response:
+        """Give the cards of a closed tab back."""
+        body = await read_body(request, ReleaseBody)
+        asker = Asker(self._site.require_name(request), body.tab)
+        released = await self._site.run_command(partial(release_cards, asker=asker, keep=body.keep))
+        return JSONResponse({"released": released})
+
+    async def take_note(self, request: Request) -> Response:
+        """Store a note on a card."""
+        body = await read_body(request, NoteBody)
+        asker, now = Asker(self._site.require_name(request), body.tab), time.time()
+        note = partial(write_note, asker=asker, card=body.card, text=body.text, now=now)
+        return JSONResponse({"is_new": await self._site.run_command(note)})
+
+
+class GuidelineRoutes:
+    """The guidelines of a project."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.routes = [
+            Route("/api/guidelines/{number}", self.text),
+            Route("/guidelines/{number}/{picture}", self.picture),
+        ]
+
+    async def text(self, request: Request) -> Response:
+        """Send the text about a class, and how many pictures there are."""
+        found = await run_in_threadpool(self._find, request.path_params["number"])
+        values = {"text": found.text, "is_markdown": found.is_markdown}
+        return JSONResponse({**values, "pictures": len(found.pictures)})
+
+    async def picture(self, request: Request) -> Response:
+        """Send an example picture of a class; the first is number 1."""
+        found = await run_in_threadpool(self._find, request.path_params["number"])
+        k = _parse_number(request.path_params["picture"])
+        if not 1 <= k <= len(found.pictures):
+            raise HTTPException(404, "there is no such picture")
+        try:
+            content = await run_in_threadpool(read_picture, found.pictures[k - 1])
+        except ComesError as error:
+            raise HTTPException(422, str(error).rstrip(".")) from None
+        headers = {"Cache-Control": "private, max-age=300"}
+        return Response(content, media_type="image/jpeg", headers=headers)
+
+    def _find(self, number: str) -> Guideline:
+        query = select(classes.c.name).where(classes.c.id == _parse_number(number))
+        with self._site.project.reading() as connection:
+            name = connection.execute(query).scalar_one_or_none()
+            folder = read_asking(connection).get(GUIDELINES)
+        if name is None or folder is None:
+            raise HTTPException(404, "there are no such guidelines")
+        return find_guideline(Path(folder), name)
+
+
+def _parse_number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 10 else 0

@@ -1,0 +1,430 @@
+"""Pages from templates. Names and texts are escaped, so that they are never markup."""
+
+import asyncio
+import ipaddress
+import json
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+import jinja2
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from sqlalchemy import Connection, func, select
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request, cookie_parser
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from comes.annotate.asking import (
+    ASKS_YES,
+    GUIDELINES,
+    LANGUAGE,
+    LANGUAGES,
+    QUESTION,
+    add_questions,
+    default_template,
+    read_asking,
+    read_words,
+)
+from comes.annotate.cards import MOST_CHARACTERS, Answer, RefusedError
+from comes.annotate.links import KnownLinks
+from comes.annotate.project import Project
+from comes.annotate.schema import classes, items
+from comes.annotate.summary import ENOUGH
+from comes.annotate.web.writer import Writer
+from comes.errors import ComesError
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a page."""
+    return _make_environment().get_template(template).render(values)
+
+
+def write_duration(seconds: float) -> str:
+    """Return a time that people can plan with: 40 s, 25 min, 3 h, 2 days of 8 h."""
+    if math.isnan(seconds):
+        return "–"
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    if seconds < 90 * 60:
+        return f"{math.ceil(seconds / 60)} min"
+    if seconds < 16 * 3600:
+        return f"{seconds / 3600:.1f} h"
+    return f"{math.ceil(seconds / 8 / 3600)} days of 8 h"
+
+
+@lru_cache
+def _make_environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("comes.annotate.web", "pages"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["enough"] = ENOUGH
+    environment.globals["words"] = read_words("en")  # where a page does not say otherwise
+    environment.filters["share"] = lambda x: "–" if math.isnan(x) else f"{x:.0%}"
+    environment.filters["number"] = lambda x: "–" if math.isnan(x) else f"{x:.2f}"
+    environment.filters["seconds"] = lambda x: "–" if math.isnan(x) else f"{x:.1f} s"
+    environment.filters["duration"] = write_duration
+    environment.filters["plain"] = lambda word: "cannot tell" if word == "maybe" else word
+    environment.filters["time"] = lambda x: time.strftime("%d %b %H:%M", time.localtime(x))
+    return environment
+
+
+LARGEST_BODY = 64 * 1024  # bytes
+COOKIE = "comes_token"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+TITLES = {401: "A token is needed", 404: "Not found", 503: "Try again"}
+ROLE = "comes_role"  # in the scope of a request
+LET_IN = "comes_let_in"  # in the scope of a request that needed a token and had one
+LEADS = ("/lead", "/api/lead")  # paths for leads alone
+SCRIPTS = "/api/v1"
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+SENT_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Guard:
+    """Refuses what is not allowed, and adds the headers that every response has.
+
+    Parameters
+    ----------
+    app : ASGI application
+    links : KnownLinks, optional
+        The links that let people in; None if no token is needed, and everybody is a lead.
+    """
+
+    def __init__(self, app: ASGIApp, links: KnownLinks | None) -> None:
+        self._app, self._links = app, links
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond to a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)  # start and end of the server
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *SENT_HEADERS]
+                if scope["scheme"] == "https":
+                    message["headers"] = [*map(_secure_cookie, message["headers"])]
+            await send(message)
+
+        refusal = await self._intercept_request(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send_with_headers)
+        else:
+            scope[LET_IN] = not scope["path"].startswith("/static/")
+            await self._app(scope, receive, send_with_headers)
+
+    async def _intercept_request(self, scope: Scope) -> Response | None:
+        """Return a refusal, or the page that stores the token; None lets the request through."""
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        scope[ROLE] = "lead"
+        if self._links is None:
+            if not is_loopback(_parse_host(host)):
+                return make_refusal(headers, 421, "this server responds on its own address only")
+        elif not scope["path"].startswith("/static/"):  # the page that refuses needs these
+            try:
+                if not self._links.is_fresh:
+                    await run_in_threadpool(self._links.read)
+            except ComesError as error:
+                return make_refusal(headers, 503, f"{str(error).rstrip('.')}; try again")
+            stopped = self._check_token(scope, headers, self._links)
+            if stopped is not None:
+                return stopped
+        if scope["method"] not in ("GET", "HEAD"):
+            return _refuse_change(headers, host)
+        return None
+
+    def _check_token(self, scope: Scope, headers: Headers, links: KnownLinks) -> Response | None:
+        """Find the role of a request; return a refusal, or the page that stores its token."""
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if given and scope["method"] == "GET" and (role := links.find_role(given)):
+            # Not a redirect: after a click on another site, a browser would follow it without
+            # the cookie. It sends the cookie with a link from one of our pages.
+            start = "/lead" if role == "lead" else "/"
+            answer = HTMLResponse(render("entered.html.jinja", start=start))
+            answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", max_age=2592000)
+            return answer
+        role = links.find_role(_read_token(scope["path"], headers))
+        if role is None:
+            return make_refusal(headers, 401, "open the address that contains the token")
+        scope[ROLE] = role
+        if role != "lead" and _is_under(scope["path"], *LEADS):
+            return make_refusal(
+                headers, 403, "this page is for the lead; with the lead's link you can open it"
+            )
+        if role == "annotator" and _is_under(scope["path"], SCRIPTS):
+            return make_refusal(headers, 403, "this needs the token of a script, or of the lead")
+        return None
+
+
+def _secure_cookie(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    """Let a browser send a cookie that came over TLS over TLS alone."""
+    name, value = header
+    return (name, value + b"; Secure") if name == b"set-cookie" else header
+
+
+def _refuse_change(headers: Headers, host: str) -> Response | None:
+    """Refuse what a page of another site could send, and what is too large."""
+    origin = headers.get("origin")
+    if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+        return make_refusal(headers, 403, "this came from another site")
+    if headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return make_refusal(headers, 403, "this came from another site")
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        return make_refusal(headers, 415, "the content type must be application/json")
+    length = headers.get("content-length", "0")
+    if not length.isdecimal() or len(length) > 9 or int(length) > LARGEST_BODY:
+        return make_refusal(headers, 413, f"at most {LARGEST_BODY} bytes are read")
+    return None
+
+
+def make_refusal(headers: Headers, status: int, reason: str, card: int | None = None) -> Response:
+    """Return a refusal: a page for a browser that opens one, json for everything else."""
+    if headers.get("accept", "").startswith("text/html"):
+        text = f"{reason[:1].upper()}{reason[1:]}."
+        return HTMLResponse(
+            render("message.html.jinja", title=TITLES.get(status, "Sorry"), text=text), status
+        )
+    return JSONResponse({"error": reason, "card": card}, status)
+
+
+def _parse_host(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_under(path: str, *folders: str) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+
+def _read_token(path: str, headers: Headers) -> str:
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer" and _is_under(path, SCRIPTS):
+        return token.strip()
+    return cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+
+
+MOST_IN_A_REQUEST = 300  # answers or keys
+MOST_OPEN = 3000  # cards that a page may have
+
+Number = Annotated[int, Field(ge=1, lt=2**31)]
+Numbers = Annotated[list[Number], Field(max_length=MOST_OPEN)]
+Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
+
+
+class Body(BaseModel):
+    """A json object with exactly these fields, of exactly these types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class JoinBody(Body):
+    """Who annotates."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=60, strip_whitespace=True)]
+    is_same: bool = False  # as somebody whose name differs in case or blanks only
+
+
+class CardsBody(Body):
+    """A request for cards."""
+
+    tab: Id
+    mode: Literal["cards", "grid"] = "cards"
+    has: Numbers = []  # cards that the page has, or whose answers are on their way
+
+
+class ReleaseBody(Body):
+    """A tab that is closed."""
+
+    tab: Id
+    keep: Numbers = []  # cards whose answers are on their way
+
+
+class NoteBody(Body):
+    """A note on a card; without words it is a flag."""
+
+    tab: Id
+    card: Number
+    text: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS, strip_whitespace=True)] = ""
+
+
+class AnswerBody(Body):
+    """One answer."""
+
+    card: Number
+    answer: Answer
+    key: Id
+    seconds: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] | None = None
+
+
+class AnswersBody(Body):
+    """Answers that are stored together."""
+
+    tab: Id
+    answers: Annotated[list[AnswerBody], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
+
+
+class UndoBody(Body):
+    """Keys of answers to undo."""
+
+    tab: Id
+    keys: Annotated[list[Id], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
+
+
+Kind = TypeVar("Kind", bound=Body)
+
+
+async def read_body(request: Request, kind: type[Kind]) -> Kind:
+    """Return the body of a request; refuse one that is too large, not json, or not of the kind."""
+    content = bytearray()
+    try:
+        async for part in request.stream():
+            content += part
+            if len(content) > LARGEST_BODY:
+                raise RefusedError(413, f"at most {LARGEST_BODY} bytes are read")
+        return kind.model_validate(json.loads(content))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise RefusedError(422, f"{place}: {first['msg']}" if place else first["msg"]) from None
+    except ClientDisconnect:
+        raise RefusedError(400, "the connection closed before the body was complete") from None
+    except (ValueError, RecursionError):
+        raise RefusedError(400, "the body is not json") from None
+
+
+NAME_COOKIE = "comes_name"
+Result = TypeVar("Result")
+
+
+class Site:
+    """A project that is served.
+
+    Parameters
+    ----------
+    project : Project
+    lease : float
+        Seconds that a silent tab keeps its cards.
+    """
+
+    def __init__(self, project: Project, lease: float) -> None:
+        self.project, self.lease = project, lease
+        self._writer: Writer | None = None
+        self.preparations: list[Callable[[], Coroutine[Any, Any, None]]] = []  # while it starts
+
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Run the writer as long as the server runs."""
+        self._writer = Writer(self.project.engine)
+        try:
+            begun = [asyncio.create_task(prepare()) for prepare in self.preparations]
+            yield
+            await asyncio.gather(*begun, return_exceptions=True)
+        finally:
+            await run_in_threadpool(self._writer.close)
+
+    async def run_command(self, command: Callable[[Connection], Result]) -> Result:
+        """Run a command in the writer; return its result after the commit."""
+        assert self._writer is not None
+        return await asyncio.wrap_future(self._writer.submit(command))
+
+    @cached_property
+    def _has_grid(self) -> bool:
+        """Whether items have several open classes, so that a grid of them is worth a tab."""
+        return self.project.read_setting("by") == "item"
+
+    def render_page(self, template: str, **values: Any) -> Response:
+        """Return a page of this project."""
+        values = {"has_grid": self._has_grid, **values}
+        text = render(template, project=self.project.name, **values)
+        return HTMLResponse(text, headers={"Cache-Control": "no-store"})
+
+    def identify_page(self, name: str) -> str:
+        """Return what tells pages of this project and person from all others."""
+        return f"{self.project.identity}-{quote(name, safe='')}"
+
+    def require_name(self, request: Request) -> str:
+        """Return who asks; refuse a page of another project, or one opened under another name."""
+        name = read_name(request)
+        if name is None:
+            raise RefusedError(403, "say who you are first: open /join")
+        page = request.headers.get("x-comes-page")
+        if page and page != self.identify_page(name):
+            raise RefusedError(403, "the name or the project has changed: reload the page")
+        return name
+
+
+def read_role(request: Request) -> str:
+    """Return the role of who asks, as the guard found it."""
+    return str(request.scope.get(ROLE, "lead"))
+
+
+def read_name(request: Request) -> str | None:
+    """Return the name in the cookie; None without a cookie, or if it is not one that we set."""
+    name = unquote(request.cookies.get(NAME_COOKIE, ""))
+    is_ours = name and name.isprintable() and name == name.strip() and len(name) <= 60
+    return name if is_ours else None
+
+
+LANGUAGE_COOKIE = "comes_language"
+
+
+def describe_page(project: Project, request: Request) -> dict[str, Any]:
+    """Return the values that the pages of annotators share, in the language of the browser."""
+    with project.reading() as connection:
+        asked = read_asking(connection)
+        rows = connection.execute(
+            select(classes.c.name.label("class"), classes.c.question).order_by(classes.c.id)
+        ).all()
+        text = None if project.kind == "image" else ""
+        asks = add_questions(connection, [{**row._mapping, "text": text} for row in rows[:1]])
+        n_items = connection.execute(select(func.count()).select_from(items)).scalar_one()
+    own = asked.get(LANGUAGE, "en")
+    chosen = request.cookies.get(LANGUAGE_COOKIE, own)
+    language = chosen if chosen in LANGUAGES else own
+    template = asked.get(QUESTION) or default_template(project.kind, own)
+    return {
+        "words": read_words(language),
+        "language": language,
+        "languages": LANGUAGES,
+        "role": read_role(request),
+        "kind": project.kind,
+        "asks_yes": asked.get(ASKS_YES) != "0",
+        "has_guidelines": GUIDELINES in asked,
+        "has_own_question": QUESTION in asked,
+        "asked": template,
+        "ask": template if QUESTION in asked else default_template(project.kind, language),
+        "question": asks[0]["question"] if asks else "",
+        "n_items": n_items,
+        "n_classes": len(rows),
+    }
