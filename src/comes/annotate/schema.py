@@ -105,6 +105,7 @@ answers = Table(
     Column("key", String, nullable=False, unique=True),  # the browser's; a copy has the same
     Column("answer", String, nullable=False),  # no, yes, maybe, skip
     Column("seconds", Float),
+    Column("hint", Float),  # probability by a model that the card showed; NULL where it showed none
     Column("answered_at", Float, nullable=False),
     Column("undone_at", Float),
 )
@@ -143,6 +144,13 @@ notes = Table(  # what people write about cards
     Column("text", Text, nullable=False),  # empty where the card is flagged without words
     Column("written_at", Float, nullable=False),
     Column("resolved_at", Float),
+)
+hints = Table(  # probabilities by a model, shown on cards where the project wants them
+    "hints",
+    metadata,
+    Column("item_id", ForeignKey("items.id"), primary_key=True),
+    Column("class_id", ForeignKey("classes.id"), primary_key=True),
+    Column("probability", Float, nullable=False),
 )
 controls = Table(  # questions whose answer is known, of which control cards are made
     "controls",
