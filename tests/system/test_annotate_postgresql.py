@@ -83,16 +83,6 @@ from test_annotate_schema import (
     test_a_reader_sees_one_moment,
     test_readers_do_not_wait_for_writers,
 )
-from test_annotate_scripts import (
-    client,
-    of_eight,
-    test_a_script_adds_items_classes_and_cards,
-    test_a_script_annotates_and_reads_the_answers_page_by_page,
-    test_a_script_sees_the_project,
-    test_only_scripts_and_leads_are_let_in,
-    test_raw_answers_leave_out_people_and_controls,
-    test_raw_answers_say_who_when_how_fast_and_what_was_written,
-)
 from test_annotate_summary import (
     annotated,
     check_people,

@@ -20,7 +20,7 @@ import comes
 ROOT = Path(__file__).parents[2]
 HOUSE = ROOT / "src" / "comes"
 PYTHONS = ["3.11", "3.12", "3.13"]
-FEATURES = {"annotate", "chem", "hub", "images", "onnx", "remote", "scale", "text"}
+FEATURES = {"annotate", "chem", "images", "onnx", "remote", "scale", "text"}
 FOR_READERS = {
     "all",
     "dev",
@@ -176,7 +176,6 @@ def attempt(extra, use):
 
 import comes.annotate
 from comes import CandidateClassifier
-from comes.annotate.remote_items import export_hub_dataset
 from comes.experiment.run import run_tasks
 from comes.tables.texts import open_embedding
 from comes.datasets import Images, open_shards
@@ -187,7 +186,6 @@ from comes.images import make_backbone
 model = CandidateClassifier("bce", epochs=1, hidden=4).fit([[0.0], [1.0]], [[0], [1]])
 attempt("annotate", lambda: comes.annotate.open_project)
 attempt("chem", lambda: morgan_fingerprints(["CCO"]))
-attempt("hub", lambda: export_hub_dataset("hf:someone/texts", None, Path("copies")))
 attempt("images", lambda: make_backbone("timm:resnet18"))
 attempt("onnx", lambda: export_onnx(model, "model.onnx"))
 attempt("remote", lambda: open_shards("s3://bucket/rows", labels=["label"]))

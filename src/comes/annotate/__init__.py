@@ -56,7 +56,6 @@ if TYPE_CHECKING:
         serve,
         serve_in_thread,
     )
-    from comes.annotate.webhooks import check_webhook, post_webhook
 
 _MODULES = {
     "Asking": "asking",
@@ -75,7 +74,6 @@ _MODULES = {
     "address_of": "web.server",
     "change_asking": "asking",
     "check_images_exist": "web.server",
-    "check_webhook": "webhooks",
     "collect_answers": "exchange",
     "collect_data": "exchange",
     "count_new_answers": "grow",
@@ -97,7 +95,6 @@ _MODULES = {
     "make_link": "links",
     "open_port": "web.server",
     "open_project": "project",
-    "post_webhook": "webhooks",
     "read_question": "asking",
     "read_raw_answers": "exchange",
     "reopen_skipped_cards": "cards",
@@ -132,7 +129,6 @@ __all__ = [
     "address_of",
     "change_asking",
     "check_images_exist",
-    "check_webhook",
     "collect_answers",
     "collect_data",
     "count_new_answers",
@@ -154,7 +150,6 @@ __all__ = [
     "make_link",
     "open_port",
     "open_project",
-    "post_webhook",
     "read_question",
     "read_raw_answers",
     "reopen_skipped_cards",

@@ -94,8 +94,7 @@ def add_items(
     """
     if not isinstance(item_source, ItemSource):
         item_source = ItemSource(item_source, images)
-    copies = project.folder.with_name(f"{project.name}-items-{len(project.item_names) + 1}")
-    read = read_items(item_source, copies)
+    read = read_items(item_source)
     kind = "text" if read.images is None else "image"
     if kind != project.kind:
         raise ComesError(

@@ -25,12 +25,6 @@ from comes.annotate.display_sizes import (
     make_display,
     refuse_large,
 )
-from comes.annotate.remote_items import (
-    export_hub_dataset,
-    fetch_items,
-    is_hub_dataset,
-    is_remote,
-)
 from comes.answers.convert import check_names
 from comes.datasets import Images, open_images
 from comes.datasets.images import image_names, import_pillow
@@ -72,10 +66,9 @@ class ItemSource:
 
     Parameters
     ----------
-    place : path or address
-        A folder or .zip of images; a table (.csv, .tsv, .csv.gz, .parquet, .xlsx or .jsonl) of
-        texts or of names of images; an address such as ``s3://bucket/photos`` of the same; or a
-        data set of Hugging Face: ``hf:NAME``, ``hf:NAME/SPLIT``, or the folder of a saved one.
+    place : path
+        A folder or .zip of images; or a table (.csv, .tsv, .csv.gz, .parquet, .xlsx or .jsonl) of
+        texts or of names of images.
     images : path, optional
         The folder or .zip of the images that a table names.
     text_column : str, optional
@@ -95,14 +88,9 @@ class ItemSource:
     skip_broken: bool = False
 
 
-def read_items(source: ItemSource, copies: Path) -> Items:
-    """Read the items; what is not on this machine is copied to a folder first."""
-    if is_remote(source.place):
-        place = fetch_items(str(source.place), copies)
-    elif is_hub_dataset(source.place):
-        place = export_hub_dataset(source.place, source.text_column, copies)
-    else:
-        place = expanded(source.place)
+def read_items(source: ItemSource) -> Items:
+    """Read the items from a folder or .zip of images, or from a table."""
+    place = expanded(source.place)
     if not place.exists():
         raise ComesError(f"{place} does not exist. Correct the path of the items.")
     if place.is_dir() or place.suffix.lower() == ".zip":

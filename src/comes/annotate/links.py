@@ -1,8 +1,8 @@
 """Links that let people into a served project, each with a role.
 
-A link carries a token, of which only the digest is stored. An *annotator* answers cards, the *lead*
-also sees the pages of the lead, and a *script* uses ``/api/v1``. The one token of a project of an
-earlier version is a link of the lead.
+A link carries a token, of which only the digest is stored. An *annotator* answers cards, and the
+*lead* also sees the pages of the lead. The one token of a project of an earlier version is a link
+of the lead; its links of scripts open nothing any more.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from comes.annotate.project import Project
 from comes.annotate.schema import links, settings
 from comes.errors import ComesError
 
-Role = Literal["annotator", "lead", "script"]
+Role = Literal["annotator", "lead"]
 ROLES: tuple[Role, ...] = get_args(Role)
 OLD_TOKEN = "token_digest"  # the setting of an earlier version
 FRESH = 1.0  # seconds for which a server trusts the links that it has read
@@ -63,7 +63,7 @@ def make_link(project: Project, role: str, label: str) -> str:
     Parameters
     ----------
     project : Project
-    role : {"annotator", "lead", "script"}
+    role : {"annotator", "lead"}
     label : str
         Whom it is for.
 
@@ -175,7 +175,7 @@ class KnownLinks:
             if self._read_at == -math.inf:
                 raise
         else:
-            self._links = [link for link in found if link.revoked_at is None]
+            self._links = [link for link in found if link.revoked_at is None and link.role in ROLES]
         self._read_at = time.monotonic()
 
     def find_role(self, token: str) -> str | None:

@@ -243,7 +243,7 @@ def create_project(
     if not isinstance(item_source, ItemSource):
         item_source = ItemSource(item_source, images)
     home = expanded(folder)
-    read = read_items(item_source, home.with_name(f"{home.name}-items"))
+    read = read_items(item_source)
     named = read_classes(expanded(class_source))
     described = describe_asking(asking or Asking(), named.names)
     drawn_with: dict[str, Any] = {"seed": seed, "overlap": overlap, "opinions": opinions, "by": by}

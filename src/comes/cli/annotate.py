@@ -54,7 +54,7 @@ command = partial(app.command, cls=CommandPage)
 def init(
     folder: Folder,
     items: Annotated[
-        str, Option(help="What to ask about: a folder or .zip of images, table, address, hf:NAME.")
+        str, Option(help="What to ask about: a folder or .zip of images, or a table.")
     ],
     classes: Annotated[
         str, Option(help="File with a class per line, or a table of class, description, question.")
@@ -136,7 +136,7 @@ def ask(
 
 
 ADDRESSES = "addresses"  # the setting that holds where a project was served last
-ROLE_TITLES = {"annotator": "annotators", "lead": "the lead", "script": "scripts"}
+ROLE_TITLES = {"annotator": "annotators", "lead": "the lead"}
 
 
 @command()
@@ -199,10 +199,10 @@ def serve(
 @command()
 def link(
     folder: Folder,
-    name: Annotated[str, Option("--for", help="Name of the person or program that gets it.")],
+    name: Annotated[str, Option("--for", help="Name of the person who gets it.")],
     role: Annotated[
-        Literal["annotator", "lead", "script"],
-        Option(help="What it opens: the cards; the lead's pages too; or /api/v1."),
+        Literal["annotator", "lead"],
+        Option(help="What it opens: the cards, or the lead's pages too."),
     ] = "annotator",
     address: Annotated[
         Text, Option(help="Address of the server. Default: where it was served last.")
@@ -217,10 +217,7 @@ def link(
     token = annotate.make_link(project, role, name)
     known = json.loads(project.read_setting(ADDRESSES) or '["http://127.0.0.1:8000"]')
     start = (address or known[0]).rstrip("/")
-    way = {"link": f"{start}/?token={token}"}
-    if role == "script":
-        way = {"address": f"{start}/api/v1", "header": f"Authorization: Bearer {token}"}
-    print_summary({"role": role, "for": name, **way}, as_json)
+    print_summary({"role": role, "for": name, "link": f"{start}/?token={token}"}, as_json)
 
 
 @command()

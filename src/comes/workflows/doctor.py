@@ -20,7 +20,6 @@ Problem = dict[str, str]  # what is wrong, and its cure
 EXTRAS = {
     "annotate": "the web page that asks people (comes annotate)",
     "chem": "features of molecules (Tox21)",
-    "hub": "data sets of the Hugging Face Hub",
     "images": "images, and networks of timm",
     "onnx": "models for programs without Python (comes export)",
     "recipes": "the worked recipes: Lightning, transformers, FastAPI",

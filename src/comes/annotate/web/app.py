@@ -89,7 +89,6 @@ TITLES = {401: "A token is needed", 404: "Not found", 503: "Try again"}
 ROLE = "comes_role"  # in the scope of a request
 LET_IN = "comes_let_in"  # in the scope of a request that needed a token and had one
 LEADS = ("/lead", "/api/lead")  # paths for leads alone
-SCRIPTS = "/api/v1"
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -172,7 +171,7 @@ class Guard:
             answer = HTMLResponse(render("entered.html.jinja", start=start))
             answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", max_age=2592000)
             return answer
-        role = links.find_role(_read_token(scope["path"], headers))
+        role = links.find_role(_read_token(headers))
         if role is None:
             return make_refusal(headers, 401, "open the address that contains the token")
         scope[ROLE] = role
@@ -180,8 +179,6 @@ class Guard:
             return make_refusal(
                 headers, 403, "this page is for the lead; with the lead's link you can open it"
             )
-        if role == "annotator" and _is_under(scope["path"], SCRIPTS):
-            return make_refusal(headers, 403, "this needs the token of a script, or of the lead")
         return None
 
 
@@ -227,10 +224,7 @@ def _is_under(path: str, *folders: str) -> bool:
     return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
 
 
-def _read_token(path: str, headers: Headers) -> str:
-    kind, _, token = headers.get("authorization", "").partition(" ")
-    if kind.lower() == "bearer" and _is_under(path, SCRIPTS):
-        return token.strip()
+def _read_token(headers: Headers) -> str:
     return cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
 
 

@@ -31,7 +31,6 @@ from comes.annotate.web.app import Guard, Site, is_loopback, make_refusal
 from comes.annotate.web.connections import Door, Limits, Places, TimedProtocol
 from comes.annotate.web.lead import LeadPages
 from comes.annotate.web.pictures import PictureRoutes
-from comes.annotate.web.script_routes import ScriptRoutes
 from comes.annotate.web.whole_bodies import WholeBodies
 from comes.errors import ComesError, first_line
 
@@ -223,7 +222,6 @@ def make_app(project: Project, *, needs_token: bool = False, lease: float = LEAS
         *LeadPages(site).routes,
         *PictureRoutes(site).routes,
         *GuidelineRoutes(site).routes,
-        *ScriptRoutes(site).routes,
         Route("/static/{name}", _send_static),
     ]
     handlers: dict[Any, Any] = {
