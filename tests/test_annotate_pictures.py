@@ -23,12 +23,12 @@ from comes.annotate import (
     Project,
     create_project,
     display_sizes,
-    items,
     make_app,
     open_project,
 )
+from comes.annotate import pictures as annotate_pictures
 from comes.annotate.display_sizes import UnshownError, make_display
-from comes.annotate.items import find_unshown
+from comes.annotate.pictures import find_unshown
 from comes.annotate.web import pictures
 from comes.annotate.web.pictures import Decoder, DisplayCache, Memory
 from comes.errors import ComesError, ComesWarning
@@ -343,7 +343,7 @@ def test_what_is_broken_is_remembered_until_it_changes(
 def test_a_member_that_unpacks_to_too_much_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(items, "LARGEST_MEMBER", 100_000)
+    monkeypatch.setattr(annotate_pictures, "LARGEST_MEMBER", 100_000)
     file = io.BytesIO()
     noise(20, 20).save(file, "PNG")
     archive = folder.parent / "photos.zip"

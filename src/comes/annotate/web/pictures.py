@@ -28,7 +28,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from comes.annotate.display_sizes import MOST_MEMORY, WIDTHS, Display, UnshownError
-from comes.annotate.items import PictureFiles
+from comes.annotate.pictures import PictureFiles
 from comes.annotate.web.app import Site
 from comes.errors import ComesError, first_line
 
