@@ -32,7 +32,6 @@ from annotation_site import (
 from comes import annotate
 from comes.annotate import (
     Project,
-    find_links,
     list_links,
     make_app,
     serve_in_thread,
@@ -41,6 +40,7 @@ from comes.annotate.cards import Asker, SentAnswer, lease_cards, store_answers, 
 from comes.annotate.links import digest_token
 from comes.annotate.schema import answers
 from comes.annotate.web.app import HEADERS
+from comes.annotate.web.server import find_links
 from comes.cli import app
 
 
