@@ -1,12 +1,11 @@
-"""The items and classes of a new project, read from the files that name them."""
+"""The items and classes of a project, read from the files that name them."""
 
 import json
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -25,8 +24,7 @@ JSON_LINES = ".jsonl"
 CLASS_COLUMNS = ("class", "label", "name")
 
 
-@dataclass(frozen=True)
-class Items:
+class Items(NamedTuple):
     """What a project asks about: texts, or images in a folder or .zip."""
 
     names: list[str]
@@ -34,11 +32,10 @@ class Items:
     images: Path | None = None
 
 
-@dataclass(frozen=True)
-class Classes:
+class Classes(NamedTuple):
     """The classes of a project; a class without a description has an empty one.
 
-    ``questions`` holds templates, None where a class is asked about as the others are.
+    A question is a template, and None where a class is asked about as the others are.
     """
 
     names: list[str]
@@ -46,49 +43,26 @@ class Classes:
     questions: list[str | None]
 
 
-@dataclass(frozen=True)
-class ItemSource:
-    """Where the items of a new project come from, and how they are read.
-
-    Parameters
-    ----------
-    place : path
-        A folder or .zip of images; or a table (.csv, .tsv, .csv.gz, .parquet, .xlsx or .jsonl) of
-        texts or of names of images.
-    images : path, optional
-        The folder or .zip of the images that a table names.
-    text_column : str, optional
-        The column of the texts; by default ``text``.
-    skip_broken : bool
-        Leave out images that cannot be shown, rather than warn of them.
-
-    Examples
-    --------
-    >>> ItemSource("reviews.jsonl", text_column="body").text_column
-    'body'
-    """
-
-    place: str | Path
-    images: str | Path | None = None
-    text_column: str | None = None
-    skip_broken: bool = False
-
-
-def read_items(source: ItemSource) -> Items:
+def read_items(
+    source: str | Path,
+    images: str | Path | None = None,
+    text_column: str | None = None,
+    skip_broken: bool = False,
+) -> Items:
     """Read the items from a folder or .zip of images, or from a table."""
-    place = expanded(source.place)
+    place = expanded(source)
     if not place.exists():
         raise ComesError(f"{place} does not exist. Correct the path of the items.")
     if place.is_dir() or place.suffix.lower() == ".zip":
-        if source.text_column is not None:
+        if text_column is not None:
             raise ComesError(
                 f"a column of texts needs a table; got {place}, which holds images. Leave "
                 "--text-column out."
             )
-        names = keep_good_pictures(place, image_names(place), source.skip_broken)
+        names = keep_good_pictures(place, image_names(place), skip_broken)
         read = Items(names, images=place)
     elif is_table_name(place) or place.suffix.lower() == JSON_LINES:
-        read = _read_item_table(place, source)
+        read = _read_item_table(place, images, text_column, skip_broken)
     else:
         raise ComesError(
             f"items cannot be read from {place}. Give a folder or .zip of images, or a table "
@@ -96,6 +70,43 @@ def read_items(source: ItemSource) -> Items:
         )
     check_characters([*read.names, *(read.texts or ())])
     return read
+
+
+def _read_item_table(
+    source: Path, images: str | Path | None, text_column: str | None, skip_broken: bool
+) -> Items:
+    """Read a table of texts or, if the place of the images is given, of image names."""
+    texts_in = text_column or "text"
+    table = _read_texts(source, (*NAME_COLUMNS, texts_in))
+    columns = listed([*map(str, table)])
+    if text_column is not None and text_column not in table:
+        raise ComesError(
+            f"--text-column must be a column of {source.name}; got {text_column!r}, it has "
+            f"{columns}."
+        )
+    column = next((name for name in NAME_COLUMNS if name in table and name != texts_in), None)
+    if images is None and texts_in in table:
+        texts = table[texts_in].tolist()
+        names = table[column].tolist() if column else [str(k) for k in range(1, len(texts) + 1)]
+        return Items(_check_unique(names, source), texts)
+    if images is None or column is None:
+        raise ComesError(
+            f"{source.name} has neither a column text (or another: --text-column) nor names of "
+            f"images (in a column {', '.join(NAME_COLUMNS)}) with --images DIR; it has {columns}."
+        )
+    place = expanded(images)
+    given = _check_unique(table[column].tolist(), source)
+    found, _ = open_images(place, given, skip_broken)
+    return Items(keep_good_pictures(place, list(found.names), skip_broken), images=place)
+
+
+def _check_unique(names: list[str], source: Path) -> list[str]:
+    """Return the names; raise if one is empty or occurs twice."""
+    repeated = pd.Index(names)[pd.Index(names).duplicated()]
+    if len(repeated) or "" in names:
+        found = f"{repeated[0]!r} twice" if len(repeated) else "an empty name"
+        raise ComesError(f"{source.name} has {found}. Give each item its own name.")
+    return names
 
 
 def read_classes(source: Path) -> Classes:
@@ -108,8 +119,9 @@ def read_classes(source: Path) -> Classes:
     check_characters([*read.names, *read.descriptions, *questions])
     for question in questions:
         check_template(question)
-    plain = Counter("".join(name.casefold().split()) for name in read.names)
-    similar = [name for name in read.names if plain["".join(name.casefold().split())] > 1]
+    folded = ["".join(name.casefold().split()) for name in read.names]
+    counts = Counter(folded)
+    similar = [name for name, plain in zip(read.names, folded, strict=True) if counts[plain] > 1]
     if similar:
         warnings.warn(
             f"classes {listed(similar)} differ in case or blanks alone, and are asked about as "
@@ -118,32 +130,6 @@ def read_classes(source: Path) -> Classes:
             stacklevel=2,
         )
     return read
-
-
-def _read_item_table(source: Path, how: ItemSource) -> Items:
-    """Read a table of texts or, if the place of the images is given, of image names."""
-    text_column = how.text_column or "text"
-    table = _read_texts(source, (*NAME_COLUMNS, text_column))
-    columns = listed([*map(str, table)])
-    if how.text_column is not None and how.text_column not in table:
-        raise ComesError(
-            f"--text-column must be a column of {source.name}; got {how.text_column!r}, it has "
-            f"{columns}."
-        )
-    column = next((name for name in NAME_COLUMNS if name in table and name != text_column), None)
-    if how.images is None and text_column in table:
-        texts = table[text_column].tolist()
-        names = table[column].tolist() if column else [str(k) for k in range(1, len(texts) + 1)]
-        return Items(_check_unique(names, source), texts)
-    if how.images is None or column is None:
-        raise ComesError(
-            f"{source.name} has neither a column text (or another: --text-column) nor names of "
-            f"images (in a column {', '.join(NAME_COLUMNS)}) with --images DIR; it has {columns}."
-        )
-    place = expanded(how.images)
-    given = _check_unique(table[column].tolist(), source)
-    found, _ = open_images(place, given, how.skip_broken)
-    return Items(keep_good_pictures(place, list(found.names), how.skip_broken), images=place)
 
 
 def _read_class_table(source: Path) -> Classes:
@@ -175,19 +161,16 @@ def _read_texts(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """Read a table, with the named columns as texts."""
     is_lines = path.suffix.lower() == JSON_LINES
     table = _read_json_lines(path) if is_lines else read_table(path, columns)
-    kept = [column for column in columns if column in table]
-    return table.assign(
-        **{
-            column: [
-                cell if type(cell) is str else as_text(cell) for cell in table[column].tolist()
-            ]
-            for column in kept
-        }
-    )
+    texts = {
+        column: [cell if type(cell) is str else as_text(cell) for cell in table[column].tolist()]
+        for column in columns
+        if column in table
+    }
+    return table.assign(**texts)
 
 
 def _read_json_lines(path: Path) -> pd.DataFrame:
-    """Read a file with an object in every line."""
+    """Read a file with an object in every line; a cell that has parts becomes text."""
     rows: list[dict[str, Any]] = []
     number = 0
     try:
@@ -210,30 +193,14 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
 
 
 def _flatten(cell: Any) -> Any:
-    """Return a cell of a table; what has parts is text."""
     return json.dumps(cell, ensure_ascii=False) if isinstance(cell, dict | list) else cell
-
-
-def _check_unique(names: list[str], source: Path) -> list[str]:
-    """Return the names; raise if one is empty or occurs twice."""
-    repeated = pd.Index(names)[pd.Index(names).duplicated()]
-    if len(repeated) or "" in names:
-        found = f"{repeated[0]!r} twice" if len(repeated) else "an empty name"
-        raise ComesError(f"{source.name} has {found}. Give each item its own name.")
-    return names
 
 
 def check_characters(values: Sequence[str]) -> None:
     """Raise at the first value that a database cannot store: with NUL, or not in UTF-8."""
-    try:
-        if b"\0" not in "".join(values).encode():
-            return
-    except UnicodeEncodeError:
-        pass  # one of them, which is found now
     for value in values:
         try:
-            value.encode()
-            is_text = "\0" not in value
+            is_text = b"\0" not in value.encode()
         except UnicodeEncodeError:  # the name of a file that is not in UTF-8
             is_text = False
         if not is_text:

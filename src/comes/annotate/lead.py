@@ -16,11 +16,12 @@ import pandas as pd
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from comes.annotate.cards import FROZEN, RefusedError, number_rows
+from comes.annotate.cards import RefusedError
 from comes.annotate.project import Project
 from comes.annotate.schema import (
     CONTROL,
     DECISION,
+    FROZEN,
     LEADS_TAB,
     answers,
     cards,
@@ -30,10 +31,11 @@ from comes.annotate.schema import (
     people,
     settings,
 )
-from comes.annotate.summary import MAYBE, NO, SKIP, SOURCES, YES, Ledger, Said
+from comes.annotate.summary import MAYBE, NO, SKIP, SOURCES, YES, AnswerCache, AnswerColumns
 from comes.errors import ComesError, listed
 
 Verdict = Literal["no", "maybe", "yes"]
+LEAD = "the lead"  # who decides, unless it is a person with a name
 _CONTROL = SOURCES.index(CONTROL)
 
 
@@ -64,7 +66,7 @@ def decide_pair(
         connection.execute(insert(answers).values(said))
 
 
-def find_disagreements(said: Said, *, with_decided: bool = False) -> list[tuple[int, int]]:
+def find_disagreements(said: AnswerColumns, *, with_decided: bool = False) -> list[tuple[int, int]]:
     """Return the pairs on which people disagree: no against yes first, then no against maybe.
 
     Items and classes are numbered from 1.
@@ -239,7 +241,7 @@ def list_disagreements(project: Project) -> list[dict[str, str]]:
     ...     list_disagreements(project)
     []
     """
-    pairs = find_disagreements(Ledger(project).read())
+    pairs = find_disagreements(AnswerCache(project).read())
     with project.reading() as connection:
         return [
             {
@@ -272,7 +274,7 @@ def decide_pairs(project: Project, decisions: str | Path | pd.DataFrame, name: s
     ...     print(decide_pairs(project, table, "Ada"), collect_answers(project).answers)
     1 Answers about 2 rows and 2 labels: 1 of 4 pairs asked, 0 no, 1 yes, 0 maybe
     """
-    rows = number_rows(project, decisions, ("no", "maybe", "yes"))
+    rows = project.number_answers(decisions, ("no", "maybe", "yes"))
     try:
         with project.writing() as connection:
             for item, class_, verdict in rows:
@@ -297,16 +299,12 @@ class KnownNameError(RefusedError):
 
 
 def clean_name(given: str) -> str:
-    """Return a name as it is kept: composed letters, single blanks; refuse what cannot be seen.
-
-    Examples
-    --------
-    >>> clean_name("  Ada   Lovelace ")
-    'Ada Lovelace'
-    """
+    """Return a name as it is kept: composed letters, single blanks; refuse what cannot be seen."""
     composed = unicodedata.normalize("NFC", given)
     if not composed.isprintable():
         raise RefusedError(422, "a name must consist of visible characters")
+    if _fold(composed) == _fold(LEAD):
+        raise RefusedError(422, "this name is the lead's; choose another")
     return " ".join(composed.split())
 
 

@@ -33,7 +33,7 @@ from comes.annotate.asking import (
     read_asking,
     read_words,
 )
-from comes.annotate.cards import MOST_CHARACTERS, Answer, RefusedError
+from comes.annotate.cards import MOST_CHARACTERS, Id, Number, RefusedError, SentAnswer
 from comes.annotate.links import KnownLinks
 from comes.annotate.project import Project
 from comes.annotate.schema import classes, items
@@ -223,9 +223,7 @@ def _read_token(headers: Headers) -> str:
 MOST_IN_A_REQUEST = 300  # answers or keys
 MOST_OPEN = 3000  # cards that a page may have
 
-Number = Annotated[int, Field(ge=1, lt=2**31)]
 Numbers = Annotated[list[Number], Field(max_length=MOST_OPEN)]
-Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 
 
 class Body(BaseModel):
@@ -264,20 +262,11 @@ class NoteBody(Body):
     text: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS, strip_whitespace=True)] = ""
 
 
-class AnswerBody(Body):
-    """One answer."""
-
-    card: Number
-    answer: Answer
-    key: Id
-    seconds: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] | None = None
-
-
 class AnswersBody(Body):
     """Answers that are stored together."""
 
     tab: Id
-    answers: Annotated[list[AnswerBody], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
+    answers: Annotated[list[SentAnswer], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
 
 
 class UndoBody(Body):

@@ -27,7 +27,14 @@ from comes.annotate.lead import (
     show_disagreements,
 )
 from comes.annotate.project import Project
-from comes.annotate.summary import YES, Ledger, Said, Summary, summarise, summarise_said
+from comes.annotate.summary import (
+    YES,
+    AnswerCache,
+    AnswerColumns,
+    Summary,
+    summarise,
+    summarise_said,
+)
 from comes.annotate.web.app import Body, Site, read_body, read_name, render
 from comes.errors import ComesError
 from comes.files import check_file_target, replacing_file
@@ -201,9 +208,9 @@ class LeadPages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._ledger = Ledger(site.project)
+        self._ledger = AnswerCache(site.project)
         self._work: asyncio.Task[None] | None = None
-        self._known: tuple[Summary, Said] | None = None
+        self._known: tuple[Summary, AnswerColumns] | None = None
         self._known_at = -math.inf
         site.preparations.append(self._prepare)
         self.routes = [
@@ -221,7 +228,7 @@ class LeadPages:
         summary, said = await self._summarise()
         return await run_in_threadpool(self._render_overview, request, summary, said)
 
-    def _render_overview(self, request: Request, summary: Summary, said: Said) -> Response:
+    def _render_overview(self, request: Request, summary: Summary, said: AnswerColumns) -> Response:
         kind = self._site.project.kind
         examples = _pick_examples(said) if kind == "image" else {}
         return self._render(request, "lead", summary=summary, kind=kind, examples=examples)
@@ -297,7 +304,7 @@ class LeadPages:
         self._known_at = -math.inf
         return JSONResponse({"changed": True})
 
-    async def _summarise(self) -> tuple[Summary, Said]:
+    async def _summarise(self) -> tuple[Summary, AnswerColumns]:
         """Return what is known: now, or a moment ago where a new summary takes long."""
         age = time.monotonic() - self._known_at
         if self._known is None or age > FRESH:
@@ -331,7 +338,7 @@ class LeadPages:
             pass  # the page will say so
 
 
-def _pick_examples(said: Said) -> dict[int, list[int]]:
+def _pick_examples(said: AnswerColumns) -> dict[int, list[int]]:
     """Return numbers of the latest items that somebody said yes about, by class (from 0)."""
     found: dict[int, list[int]] = {}
     for class_ in np.unique(said.class_):
