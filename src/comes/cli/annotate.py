@@ -118,7 +118,6 @@ def init(
 
 
 ADDRESSES = "addresses"  # the setting that holds where a project was served last
-ROLE_TITLES = {"annotator": "annotators", "lead": "the lead"}
 
 
 @command()
@@ -149,33 +148,17 @@ def serve(
 
     Example: comes annotate serve project --host 0.0.0.0 --port 8000
     """
-    options = annotate.ServerOptions(certificate, key, tuple(split_names(proxy) or ()))
-    project = annotate.open_project(folder)
-    listener = annotate.open_port(host, port)
-    annotate.check_images_exist(project)
-    made = annotate.find_links(project, host, is_wanted=token, new=new_token)
-    addresses = annotate.list_addresses(host, listener.getsockname()[1], options.scheme)
-    first, *others = addresses = [address.rstrip("/")] if address else addresses
-    project.write_setting(ADDRESSES, json.dumps(addresses))
-    print(f"{folder.resolve().name}: {first}/")
-    for role, secret in (made or {}).items():
-        print(f"  for {ROLE_TITLES[role]}: {first}/?token={secret}")
-    if others:
-        print(f"The same on other addresses of this machine: {', '.join(others)}")
-    if made is not None:  # a token is asked for
-        if annotate.is_private(first) and "127.0.0" not in first:
-            print(
-                "This address is one of a private network: people in it can open it. For others, "
-                "forward a port of the router, or use a VPN or a proxy (--address)."
-            )
-        print(
-            "Keep these links: a token is shown once." if made else "Earlier links are still valid."
-        )
-        print(
-            f"Another link, beside those: comes annotate link {folder} --role annotator --for NAME"
-        )
-    sys.stdout.flush()
-    annotate.serve(project, listener, made is not None, options=options)
+    annotate.serve(
+        annotate.open_project(folder),
+        host,
+        port,
+        address=address,
+        needs_token=token,
+        new_links=new_token,
+        certificate=certificate,
+        key=key,
+        proxies=split_names(proxy) or (),
+    )
 
 
 @command()

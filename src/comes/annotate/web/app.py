@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import json
 import math
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -87,8 +88,7 @@ POLICY = (
 )
 TITLES = {401: "A token is needed", 404: "Not found", 503: "Try again"}
 ROLE = "comes_role"  # in the scope of a request
-LET_IN = "comes_let_in"  # in the scope of a request that needed a token and had one
-LEADS = ("/lead", "/api/lead")  # paths for leads alone
+LEADS = ("/lead", "/api/lead", "/setup", "/api/setup")  # paths for leads alone
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -110,11 +110,7 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """Refuses what is not allowed, and adds the headers that every response has.
 
-    Parameters
-    ----------
-    app : ASGI application
-    links : KnownLinks, optional
-        The links that let people in; None if no token is needed, and everybody is a lead.
+    Without links no token is needed, and everybody is a lead.
     """
 
     def __init__(self, app: ASGIApp, links: KnownLinks | None) -> None:
@@ -134,11 +130,7 @@ class Guard:
             await send(message)
 
         refusal = await self._intercept_request(scope)
-        if refusal is not None:
-            await refusal(scope, receive, send_with_headers)
-        else:
-            scope[LET_IN] = not scope["path"].startswith("/static/")
-            await self._app(scope, receive, send_with_headers)
+        await (refusal or self._app)(scope, receive, send_with_headers)
 
     async def _intercept_request(self, scope: Scope) -> Response | None:
         """Return a refusal, or the page that stores the token; None lets the request through."""
@@ -284,6 +276,7 @@ class UndoBody(Body):
     keys: Annotated[list[Id], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
 
 
+ODD = re.compile("[\0\ud800-\udfff]")
 Kind = TypeVar("Kind", bound=Body)
 
 
@@ -295,7 +288,10 @@ async def read_body(request: Request, kind: type[Kind]) -> Kind:
             content += part
             if len(content) > LARGEST_BODY:
                 raise RefusedError(413, f"at most {LARGEST_BODY} bytes are read")
-        return kind.model_validate(json.loads(content))
+        values = json.loads(content)
+        if _has_odd_text(values):
+            raise RefusedError(422, "text must not contain NUL or unpaired surrogates")
+        return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -306,24 +302,27 @@ async def read_body(request: Request, kind: type[Kind]) -> Kind:
         raise RefusedError(400, "the body is not json") from None
 
 
+def _has_odd_text(value: Any) -> bool:
+    """Return whether json has a text that a database cannot store."""
+    if isinstance(value, dict):
+        return any(map(_has_odd_text, (*value, *value.values())))
+    if isinstance(value, list):
+        return any(map(_has_odd_text, value))
+    return isinstance(value, str) and ODD.search(value) is not None
+
+
 NAME_COOKIE = "comes_name"
 Result = TypeVar("Result")
 
 
 class Site:
-    """A project that is served.
-
-    Parameters
-    ----------
-    project : Project
-    lease : float
-        Seconds that a silent tab keeps its cards.
-    """
+    """A project that is served; a silent tab keeps its cards for the seconds of a lease."""
 
     def __init__(self, project: Project, lease: float) -> None:
         self.project, self.lease = project, lease
         self._writer: Writer | None = None
         self.preparations: list[Callable[[], Coroutine[Any, Any, None]]] = []  # while it starts
+        self.closings: list[Callable[[], None]] = []  # when it ends
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -335,6 +334,8 @@ class Site:
             await asyncio.gather(*begun, return_exceptions=True)
         finally:
             await run_in_threadpool(self._writer.close)
+            for close in self.closings:
+                close()
 
     async def run_command(self, command: Callable[[Connection], Result]) -> Result:
         """Run a command in the writer; return its result after the commit."""
