@@ -12,20 +12,11 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from annotation_site import HERE, join
-from comes.annotate import (
-    Project,
-    collect_answers,
-    decide_pairs,
-    export_answers,
-    list_disagreements,
-    make_app,
-    set_frozen,
-    set_left_out,
-    summarise,
-)
-from comes.annotate.lead import find_disagreements
+from comes.annotate import Project, collect_answers, export_answers, set_left_out, summarise
+from comes.annotate.lead import decide_pairs, find_disagreements, list_disagreements, set_frozen
 from comes.annotate.schema import notes
-from comes.annotate.summary import Ledger
+from comes.annotate.summary import AnswerCache
+from comes.annotate.web.server import make_app
 from comes.cli import app
 from comes.errors import ComesError
 from projects import Desk, Projects, all_cards, refusal, say, states, stored
@@ -259,4 +250,4 @@ def test_taking_back_a_decision_that_is_not_there_changes_nothing(projects: Proj
         decide_pair(connection, 1, 1, None, "Lea", 1.0)
         assert refusal(lambda: resolve_note(connection, 5, is_resolved=True, now=1.0)).status == 404
     assert len(all_cards(project)) == 12
-    assert len(find_disagreements(Ledger(project).read(), with_decided=True)) == 3
+    assert len(find_disagreements(AnswerCache(project).read(), with_decided=True)) == 3

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comes.annotate import describe_summary, summarise, tabulate_classes, write_overview
+from comes.annotate import summarise
+from comes.annotate.web.lead import describe_summary, tabulate_classes, write_overview
 from comes.errors import ComesError
 from projects import Desk, Projects
 

@@ -230,8 +230,8 @@ def test_no_text_is_a_formula_and_all_come_back_as_they_were(tmp_path: Path) -> 
     with (tmp_path / "t.csv").open(newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
     assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
-    blocks = Table(tmp_path / "t.csv").read_blocks(["item"], [], 5)
-    assert pd.concat(blocks)["item"].tolist() == texts
+    with Table(tmp_path / "t.csv") as table:
+        assert pd.concat(table.read_blocks(["item"], [], 5))["item"].tolist() == texts
 
 
 def test_no_cell_of_an_excel_file_is_a_formula(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from annotation_browser import (
     wait,
 )
 from browser import launch_browser
-from comes.annotate import create_project, list_disagreements, serve_in_thread
+from comes.annotate import create_project, serve_in_thread
+from comes.annotate.lead import list_disagreements
 from comes.annotate.schema import cards
 
 pytestmark = pytest.mark.needs("chromium")

@@ -436,7 +436,9 @@ def write_blocks(blocks: Iterator[pd.DataFrame], path: str | Path) -> None:
             for number, block in enumerate(blocks):
                 mode: Literal["a", "w"] = "a" if number else "w"
                 # A carriage return ends a line where nothing quotes it, and pandas does not.
-                quoting = csv.QUOTE_NONNUMERIC if _has_returns(block) else csv.QUOTE_MINIMAL
+                quoting: Literal[0, 2] = (
+                    csv.QUOTE_NONNUMERIC if _has_returns(block) else csv.QUOTE_MINIMAL
+                )
                 safe, named = escape_formulas(block), not number
                 safe.to_csv(
                     temporary, sep=sep, mode=mode, header=named, index=False, quoting=quoting
