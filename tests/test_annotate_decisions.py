@@ -163,11 +163,13 @@ def test_the_page_shows_who_said_what_and_takes_decisions(
     lead: TestClient, disagreeing: Project
 ) -> None:
     page = lead.get("/lead/disagreements").text
-    assert page.count('class="case"') == 3 and "<bdi>Bob</bdi> says" in page
-    assert post(lead, "decide", item=1, class_number=1, verdict="yes").status_code == 200
+    assert page.count('class="case"') == 3 and "<bdi>Bob</bdi>" in page
+    reply = post(lead, "decide", item=1, class_number=1, verdict="yes")
+    assert reply.json() == {"decision": "yes", "name": "Lea"}
     assert lead.get("/lead/disagreements").text.count('class="case"') == 2
     decided = lead.get("/lead/disagreements?decided").text
     assert decided.count('class="case"') == 3 and decided.count('aria-pressed="true"') == 1
+    assert "Decided: Yes, by <bdi>Lea</bdi>" in decided
     [own] = [row for row in stored(disagreeing) if row.tab == "lead"]
     assert (own.annotator, own.answer) == ("Lea", "yes")
     assert post(lead, "decide", item=1, class_number=1, verdict=None).status_code == 200
@@ -179,14 +181,15 @@ def test_the_page_shows_who_said_what_and_takes_decisions(
 
 
 def test_the_page_leaves_people_out_and_freezes(lead: TestClient, disagreeing: Project) -> None:
-    assert "leave out" in lead.get("/lead").text
+    assert "leave out" in lead.get("/lead/people").text
     assert post(lead, "person", name="Bob", is_left_out=True).status_code == 200
-    assert "take in again" in lead.get("/lead").text
+    assert "take in again" in lead.get("/lead/people").text
     assert [p.is_left_out for p in summarise(disagreeing).people] == [False, True]
     assert post(lead, "person", name="Eve", is_left_out=True).status_code == 404
-    assert post(lead, "freeze", is_frozen=True).status_code == 200
+    assert post(lead, "freeze", is_on=True).status_code == 200
     assert "Frozen since" in lead.get("/lead").text
-    assert post(lead, "freeze", is_frozen=False).status_code == 200
+    assert "Give cards again" in lead.get("/lead/settings").text
+    assert post(lead, "freeze", is_on=False).status_code == 200
     assert "Frozen since" not in lead.get("/lead").text
 
 
