@@ -36,8 +36,9 @@ from typing import Any
 import numpy as np
 from measuring import significant, write
 from PIL import Image
+from robots import run_robots
 
-from comes.annotate import create_project, run_robots
+from comes.annotate import create_project
 
 REPEATS = 6
 FILES = 256  # that the server may open

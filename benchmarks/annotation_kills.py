@@ -23,9 +23,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from robots import RobotReport, run_robots
 from sqlalchemy import select
 
-from comes.annotate import Project, RobotReport, create_project, run_robots
+from comes.annotate import Project, create_project
 from comes.annotate.schema import answers, cards
 
 ROBOTS, KILLS, ITEMS, CLASSES = 50, 100, 2500, 10  # all pairs are asked

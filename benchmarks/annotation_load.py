@@ -25,8 +25,9 @@ from typing import Any
 
 import numpy as np
 from measuring import significant, write
+from robots import RobotReport, run_robots
 
-from comes.annotate import RobotReport, create_project, run_robots
+from comes.annotate import create_project
 
 REPEATS = 5
 MANY = 50

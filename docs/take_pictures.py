@@ -19,8 +19,10 @@ import numpy as np
 from PIL import Image
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from robots import run_robots
+
 from annotation_browser import THINGS, draw_scenes
-from comes.annotate import Asking, Project, create_project, run_robots, serve_in_thread
+from comes.annotate import Asking, Project, create_project, serve_in_thread
 
 IMAGES = Path(__file__).parent / "images"
 LARGEST = 150_000  # bytes

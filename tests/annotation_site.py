@@ -3,12 +3,11 @@
 import atexit
 import http.client
 import json
-import os
 import shutil
 import socket
 import tempfile
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +20,6 @@ from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from comes.annotate import Project, create_project, open_project
-from comes.annotate.display_sizes import answer_requests
 from comes.annotate.schema import answers, metadata
 from comes.annotate.web import pictures
 
@@ -135,35 +133,8 @@ def port_of(address: str) -> int:
     return urlsplit(address).port or 0
 
 
-class _ThreadProgram:
-    """Stands in for the process of a decoder: the same program in a thread."""
-
-    def __init__(self) -> None:
-        asked, sent = os.pipe(), os.pipe()
-        inlet, self.stdin = os.fdopen(asked[0], "rb"), os.fdopen(asked[1], "wb")
-        self.stdout, outlet = os.fdopen(sent[0], "rb"), os.fdopen(sent[1], "wb")
-        self._files = (self.stdin, self.stdout, inlet, outlet)
-        self._thread = threading.Thread(target=answer_requests, args=(inlet, outlet))
-        self._thread.start()
-
-    def kill(self) -> None:
-        self.stdin.close()
-        self._thread.join()
-        for file in self._files:
-            file.close()
-
-
 @contextmanager
 def decoding_in_threads() -> Iterator[None]:
     """Let servers decode pictures in threads, which start sooner than processes."""
-    programs: dict[Any, _ThreadProgram] = {}
-
-    def start(program: Any) -> _ThreadProgram:
-        if program not in programs:
-            programs[program] = _ThreadProgram()
-        return programs[program]
-
-    with patch.object(pictures._Program, "_start", start):
+    with patch.object(pictures, "start_worker", lambda: ThreadPoolExecutor(1)):
         yield
-    for running in programs.values():
-        running.kill()

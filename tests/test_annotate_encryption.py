@@ -5,12 +5,13 @@ import ssl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from annotation_site import port_of, text_project
-from comes.annotate import Project, ServerOptions, make_link, serve_in_thread
+from comes.annotate import Project, make_link, serve, serve_in_thread
 from comes.cli import app
 from comes.errors import ComesError
 
@@ -56,8 +57,8 @@ def test_with_a_certificate_the_page_is_encrypted_and_cookies_secure(
     project: Project, certified: tuple[Path, Path]
 ) -> None:
     token = make_link(project, "annotator", "Ann")
-    options = ServerOptions(*certified)
-    with serve_in_thread(project, options=options, needs_token=True) as address:
+    options = dict(zip(("certificate", "key"), certified, strict=True))
+    with serve_in_thread(project, needs_token=True, **options) as address:
         assert address.startswith("https://127.0.0.1:")
         port = port_of(address)
         entered = ask(port, f"/?token={token}", certified[0])
@@ -84,14 +85,16 @@ def test_wrong_files_are_told_at_once(
     project: Project, certified: tuple[Path, Path], tmp_path: Path
 ) -> None:
     certificate, key = certified
-    with pytest.raises(ComesError, match="got --certificate alone. Add --key FILE"):
-        ServerOptions(certificate)
-    with pytest.raises(ComesError, match="got --key alone. Add --certificate FILE"):
-        ServerOptions(key=key)
-    with pytest.raises(ComesError, match="nowhere.pem cannot be read: No such file"):
-        ServerOptions(tmp_path / "nowhere.pem", key)
-    with pytest.raises(ComesError, match="must be a certificate and its key"):
-        ServerOptions(key, certificate)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"certificate": certificate}, "got --certificate alone. Add --key FILE"),
+        ({"key": key}, "got --key alone. Add --certificate FILE"),
+        ({"certificate": tmp_path / "no.pem", "key": key}, "no.pem cannot be read: No such file"),
+        ({"certificate": key, "key": certificate}, "must be a certificate and its key"),
+        ({"proxies": ["everybody"]}, "a proxy must be an address or a network"),
+    ]
+    for options, message in wrong:
+        with pytest.raises(ComesError, match=message):
+            serve(project, port=0, **options)
     asked = ["annotate", "serve", str(project.folder), "--certificate", str(certificate)]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code != 0 and "--key" in str(result.exception)
@@ -102,17 +105,10 @@ def test_wrong_files_are_told_at_once(
 
 def test_forwarded_headers_count_from_named_proxies_alone(project: Project) -> None:
     token = make_link(project, "annotator", "Ann")
-    for proxies, is_believed in (((), False), (("127.0.0.1",), True)):
-        options = ServerOptions(proxies=proxies)
-        with serve_in_thread(project, options=options, needs_token=True) as address:
+    for proxies, is_believed in (((), False), (("10.0.0.0/8", "127.0.0.1"), True)):
+        with serve_in_thread(project, needs_token=True, proxies=proxies) as address:
             port, opened = port_of(address), f"/?token={token}"
             reply = ask(port, opened, Host="photos.example", X_Forwarded_Proto="https")
             assert reply.status == 200
             cookie = (reply.getheader("set-cookie") or "").lower()
             assert ("; secure" in cookie) is is_believed, proxies
-
-
-def test_a_proxy_has_an_address() -> None:
-    with pytest.raises(ComesError, match="a proxy must be an address or a network"):
-        ServerOptions(proxies=("everybody",))
-    assert ServerOptions(proxies=("10.0.0.0/8", "::1")).proxies == ("10.0.0.0/8", "::1")

@@ -4,15 +4,16 @@ import hmac
 import json
 import logging
 import re
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
@@ -29,18 +30,13 @@ from annotation_site import (
     request,
     text_project,
 )
-from comes import annotate
-from comes.annotate import (
-    Project,
-    find_links,
-    list_links,
-    make_app,
-    serve_in_thread,
-)
+from comes.annotate import Project, serve_in_thread
 from comes.annotate.cards import Asker, SentAnswer, lease_cards, store_answers, undo_answers
-from comes.annotate.links import digest_token
+from comes.annotate.links import digest_token, list_links
 from comes.annotate.schema import answers
+from comes.annotate.web import server
 from comes.annotate.web.app import HEADERS
+from comes.annotate.web.server import find_links, make_app
 from comes.cli import app
 
 
@@ -93,31 +89,45 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 Build = Callable[[Site], bytes]
 WITH_TOKEN = f"comes_name=Ann; comes_token={TOKEN}"
+EVIL = "http://evil.example"
+LONG = "a" * 10_000
+
+
+def send(method: str, path: str, body: Any = None, **headers: str | None) -> Build:
+    return lambda site: request(method, path, body, **headers)
 
 
 def get(path: str, **headers: str | None) -> Build:
-    return lambda site: request("GET", path, **headers)
+    return send("GET", path, **headers)
 
 
 def post(path: str, body: Any, **headers: str | None) -> Build:
-    return lambda site: request("POST", path, body, **headers)
+    return send("POST", path, body, **headers)
 
 
-def answering(
-    which: str = "held",
-    *,
-    tab: Any = TAB,
-    headers: dict[str, str | None] | None = None,
-    **changed: Any,
-) -> Build:
-    """Return a request that would be stored, but for what is changed."""
+def answering(*which: str, tab: Any = TAB, headers: Any = None, **changed: Any) -> Build:
+    """Return answers that would be stored, but for what is changed; by default to `held`."""
 
     def build(site: Site) -> bytes:
-        given = {"card": getattr(site, which), "answer": "no", "key": KEY, "seconds": 1.0}
-        body = {"tab": tab, "answers": [given | changed]}
-        return request("POST", "/api/answers", body, **(headers or {}))
+        numbers = [getattr(site, one) for one in which or ("held",)]
+        keys = [KEY if number == 0 else f"{KEY}{number}" for number in range(len(numbers))]
+        given = [
+            {"card": card, "answer": "no", "key": key, "seconds": 1.0} | changed
+            for card, key in zip(numbers, keys, strict=True)
+        ]
+        return request("POST", "/api/answers", {"tab": tab, "answers": given}, **(headers or {}))
 
     return build
+
+
+def note(which: str, tab: str = TAB, text: str = "x", name: str = "Ann") -> Build:
+    """Return a note on one of the cards of a site."""
+    return lambda site: request(
+        "POST",
+        "/api/notes",
+        {"tab": tab, "card": getattr(site, which), "text": text},
+        Cookie=f"comes_name={name}",
+    )
 
 
 def literally(field: str, value: str) -> Build:
@@ -137,9 +147,7 @@ def chunked(size: int) -> Build:
     """Return an answer in chunks, with white space in front that makes it large."""
 
     def build(site: Site) -> bytes:
-        whole = request(
-            "POST", "/api/answers", b"", Content_Length=None, Transfer_Encoding="chunked"
-        )
+        whole = post("/api/answers", b"", Content_Length=None, Transfer_Encoding="chunked")(site)
         body = b" " * size + answering()(site).split(b"\r\n\r\n", 1)[1]
         parts = [body[k : k + 4096] for k in range(0, len(body), 4096)]
         return whole + b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in parts) + b"0\r\n\r\n"
@@ -147,327 +155,227 @@ def chunked(size: int) -> Build:
     return build
 
 
-def guarded(build: Build) -> Build:
-    """Mark a request as one for the server that wants a token."""
-    return _Guarded(build)
+def replacing(build: Build, old: bytes, new: bytes) -> Build:
+    return lambda site: build(site).replace(old, new)
 
 
-class _Guarded:
-    def __init__(self, build: Build) -> None:
-        self._build = build
-
-    def __call__(self, site: Site) -> bytes:
-        return self._build(site)
+def posting(path: str, **changed: Any) -> Build:
+    return post(path, {"tab": TAB} | changed)
 
 
-EVIL = "http://evil.example"
-MULTIPART = "multipart/form-data; boundary=x"
-FORM = "application/x-www-form-urlencoded"
-LONG = "a" * 10_000
+def joining(name: Any) -> Build:
+    return post("/api/join", {"name": name})
 
-Table = dict[str, tuple[Build, int]]  # requests, and the status that each gets
+
+Table = dict[tuple[int, str], Build]  # by the status that a request gets, and why
 PATHS: Table = {
-    "static: up": (get("/static/../server.py"), 404),
-    "static: up, encoded": (get("/static/%2e%2e%2fserver.py"), 404),
-    "static: up, encoded twice": (get("/static/%252e%252e%252fserver.py"), 404),
-    "static: up, backslash": (get("/static/..%5cserver.py"), 404),
-    "static: absolute": (get("/static//etc/passwd"), 404),
-    "static: absolute, encoded": (get("/static/%2fetc%2fpasswd"), 404),
-    "static: NUL": (get("/static/annotate.js%00.css"), 404),
-    "static: the folder": (get("/static/"), 404),
-    "static: overlong utf-8": (get("/static/%c0%ae%c0%ae%c0%afserver.py"), 404),
-    "unknown path": (get("/admin"), 404),
-    "unknown command": (post("/api/drop", {"tab": TAB}), 404),
-    "very long address": (get(f"/{'a' * 30_000}"), 404),
-    "trace of the database": (get("/answers.db"), 404),
-}
+    (404, path[:60]): get(path)
+    for path in (
+        "/static/../server.py",
+        "/static/%2e%2e%2fserver.py",
+        "/static/%252e%252e%252fserver.py",
+        "/static/..%5cserver.py",
+        "/static//etc/passwd",
+        "/static/%2fetc%2fpasswd",
+        "/static/annotate.js%00.css",
+        "/static/",
+        "/static/%c0%ae%c0%ae%c0%afserver.py",
+        "/admin",
+        f"/{'a' * 30_000}",
+        "/answers.db",
+    )
+} | {(404, "unknown command"): post("/api/drop", {"tab": TAB})}
 METHODS: Table = {
-    "GET of a command": (get("/api/answers"), 405),
-    "HEAD of a command": (lambda site: request("HEAD", "/api/answers"), 405),
-    "PUT": (lambda site: request("PUT", "/api/answers", {"tab": TAB}), 405),
-    "DELETE": (lambda site: request("DELETE", "/api/answers", {"tab": TAB}), 405),
-    "PATCH of a page": (lambda site: request("PATCH", "/lead", {}), 405),
-    "POST to a page": (post("/lead", {}), 405),
-    "OPTIONS, as before a request across sites": (
-        lambda site: request("OPTIONS", "/api/answers", Origin=EVIL),
-        403,
+    (405, "GET of a command"): get("/api/answers"),
+    (405, "HEAD of a command"): send("HEAD", "/api/answers"),
+    (405, "PUT"): send("PUT", "/api/answers", {"tab": TAB}),
+    (405, "DELETE"): send("DELETE", "/api/answers", {"tab": TAB}),
+    (405, "PATCH of a page"): send("PATCH", "/lead", {}),
+    (405, "POST to a page"): post("/lead", {}),
+    (403, "OPTIONS, as before a request across sites"): send(
+        "OPTIONS", "/api/answers", Origin=EVIL
     ),
-    "a method nobody knows": (lambda site: request("BREW", "/api/answers", {}), 405),
-    "a method in another's clothes": (
-        lambda site: request("GET", "/api/answers", X_HTTP_Method_Override="POST"),
-        405,
-    ),
+    (405, "a method nobody knows"): send("BREW", "/api/answers", {}),
+    (405, "another's clothes"): get("/api/answers", X_HTTP_Method_Override="POST"),
 }
 ORIGINS: Table = {
-    "other site": (answering(headers={"Origin": EVIL}), 403),
-    "other port": (answering(headers={"Origin": "http://127.0.0.1:9"}), 403),
-    "our name inside another": (
-        answering(headers={"Origin": "http://127.0.0.1.evil.example"}),
-        403,
-    ),
-    "our name as a user": (answering(headers={"Origin": "http://127.0.0.1@evil.example"}), 403),
-    "origin null": (answering(headers={"Origin": "null"}), 403),
-    "origin empty": (answering(headers={"Origin": ""}), 403),
-    "origin no address": (answering(headers={"Origin": "http://["}), 403),
-    "cross-site": (answering(headers={"Sec-Fetch-Site": "cross-site"}), 403),
-    "same-site": (answering(headers={"Sec-Fetch-Site": "same-site"}), 403),
-    "other name (rebinding)": (answering(headers={"Host": "evil.example"}), 421),
-    "other name that begins as ours": (answering(headers={"Host": "127.0.0.1.evil.example"}), 421),
-    "other name, ours as a user": (answering(headers={"Host": "127.0.0.1@evil.example"}), 421),
-    "name that is none": (answering(headers={"Host": "["}), 421),
-    "page by another name": (get("/lead", Host="evil.example"), 421),
-    "static file by another name": (get("/static/annotate.js", Host="evil.example"), 421),
+    (status, f"{header} {value}"): answering(headers={header: value})
+    for status, header, values in (
+        (403, "Origin", [EVIL, "http://127.0.0.1:9", f"http://127.0.0.1.{EVIL[7:]}", "null", ""]),
+        (403, "Origin", ["http://127.0.0.1@evil.example", "http://["]),
+        (403, "Sec-Fetch-Site", ["cross-site", "same-site"]),
+        (421, "Host", ["evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example", "["]),
+    )
+    for value in values
+} | {
+    (421, "page by another name"): get("/lead", Host="evil.example"),
+    (421, "static file by another name"): get("/static/annotate.js", Host="evil.example"),
 }
 BODIES: Table = {
-    "text/plain": (answering(headers={"Content-Type": "text/plain"}), 415),
-    "text that says json": (
-        answering(headers={"Content-Type": "text/plain; application/json"}),
-        415,
+    (415, "text/plain"): answering(headers={"Content-Type": "text/plain"}),
+    (415, "text that says json"): answering(
+        headers={"Content-Type": "text/plain; application/json"}
     ),
-    "form": (post("/api/join", b"name=Eve", Content_Type=FORM), 415),
-    "multipart": (post("/api/join", b"--x--", Content_Type=MULTIPART), 415),
-    "no kind": (answering(headers={"Content-Type": None}), 415),
-    "no body": (post("/api/answers", b""), 400),
-    "not json": (post("/api/answers", b"tab=x"), 400),
-    "json cut off": (post("/api/answers", b'{"tab": "'), 400),
-    "two jsons": (post("/api/answers", b"{}{}"), 400),
-    "invalid utf-8": (post("/api/join", b'{"name": "\xff\xfe"}'), 400),
-    "half a surrogate": (post("/api/join", b'{"name": "\\ud800"}'), 422),
-    "half a surrogate as a field": (post("/api/join", b'{"\\ud800": 1}'), 422),
-    "30000 brackets": (post("/api/answers", b"[" * 30_000), 400),
-    "10000 objects": (
-        post("/api/answers", b'{"a":' * 10_000 + b"1" + b"}" * 10_000),
-        400,
-    ),
-    "a number of 5000 digits": (literally("card", "9" * 5000), 400),
-    "a list": (post("/api/answers", []), 422),
-    "null": (post("/api/answers", b"null"), 422),
-    "a string": (post("/api/join", "Eve"), 422),
-    "70 kB": (post("/api/answers", b" " * 70_000), 413),
-    "70 kB in chunks": (chunked(70_000), 413),
-    "9 GB, as it says": (post("/api/answers", b"{}", Content_Length="9000000000"), 413),
+    (415, "form"): post("/api/join", b"name=Eve", Content_Type="application/x-www-form-urlencoded"),
+    (415, "multipart"): post("/api/join", b"--x--", Content_Type="multipart/form-data; boundary=x"),
+    (415, "no kind"): answering(headers={"Content-Type": None}),
+    (400, "no body"): post("/api/answers", b""),
+    (400, "not json"): post("/api/answers", b"tab=x"),
+    (400, "json cut off"): post("/api/answers", b'{"tab": "'),
+    (400, "two jsons"): post("/api/answers", b"{}{}"),
+    (400, "invalid utf-8"): post("/api/join", b'{"name": "\xff\xfe"}'),
+    (422, "half a surrogate"): post("/api/join", b'{"name": "\\ud800"}'),
+    (422, "the other half"): post("/api/join", b'{"name": "A\\udfff"}'),
+    (422, "half a surrogate as a field"): post("/api/join", b'{"\\ud800": 1}'),
+    (422, "NUL"): post("/api/join", b'{"name": "A\\u0000"}'),
+    (422, "NUL as a field"): post("/api/join", b'{"A\\u0000": 1}'),
+    (422, "NUL in a note"): note("held", text="a\0b"),
+    (400, "30000 brackets"): post("/api/answers", b"[" * 30_000),
+    (400, "10000 objects"): post("/api/answers", b'{"a":' * 10_000 + b"1" + b"}" * 10_000),
+    (400, "a number of 5000 digits"): literally("card", "9" * 5000),
+    (422, "a list"): post("/api/answers", []),
+    (422, "null"): post("/api/answers", b"null"),
+    (422, "a string"): post("/api/join", "Eve"),
+    (413, "70 kB"): post("/api/answers", b" " * 70_000),
+    (413, "70 kB in chunks"): chunked(70_000),
+    (413, "9 GB, as it says"): post("/api/answers", b"{}", Content_Length="9000000000"),
 }
+ODD_FIELDS: list[tuple[str, list[Any]]] = [
+    ("card", ["1", True, 1.0, None, [1], 0, -1]),
+    ("key", [12345678]),
+    ("answer", ["perhaps", "NO", False]),
+    ("seconds", [-0.1, 172_800, "1", True]),
+    ("is_done", [True]),  # a field more
+]
 FIELDS: Table = {
-    "card as text": (answering(card="1"), 422),
-    "card as bool": (answering(card=True), 422),
-    "card as float": (answering(card=1.0), 422),
-    "card as null": (answering(card=None), 422),
-    "card as list": (answering(card=[1]), 422),
-    "key as number": (answering(key=12345678), 422),
-    "tab with a blank": (answering(tab="tab of ann"), 422),
-    "tab empty": (answering(tab=""), 422),
-    "tab as list": (answering(tab=[TAB]), 422),
-    "unknown word": (answering(answer="perhaps"), 422),
-    "known word, large": (answering(answer="NO"), 422),
-    "word as bool": (answering(answer=False), 422),
-    "seconds negative": (answering(seconds=-0.1), 422),
-    "seconds of two days": (answering(seconds=172_800), 422),
-    "seconds as text": (answering(seconds="1"), 422),
-    "seconds as bool": (answering(seconds=True), 422),
-    "a field more": (answering(is_done=True), 422),
-    "a field more outside": (
-        lambda site: request("POST", "/api/cards", {"tab": TAB, "annotator": "Bob"}),
-        422,
+    (422, f"{field} {value!r}"): answering(**{field: value})
+    for field, values in ODD_FIELDS
+    for value in values
+} | {
+    (422, "tab with a blank"): answering(tab="tab of ann"),
+    (422, "tab empty"): answering(tab=""),
+    (422, "tab as list"): answering(tab=[TAB]),
+    (422, "a field more outside"): posting("/api/cards", annotator="Bob"),
+    (422, "a field less"): posting("/api/answers"),
+    (422, "no answers"): posting("/api/answers", answers=[]),
+    (422, "301 answers"): posting(
+        "/api/answers",
+        answers=[{"card": k, "answer": "no", "key": f"{KEY}{k}"} for k in range(1, 302)],
     ),
-    "a field less": (post("/api/answers", {"tab": TAB}), 422),
-    "no answers": (post("/api/answers", {"tab": TAB, "answers": []}), 422),
-    "301 answers": (
-        post(
-            "/api/answers",
-            {
-                "tab": TAB,
-                "answers": [{"card": k, "answer": "no", "key": f"{KEY}{k}"} for k in range(1, 302)],
-            },
-        ),
-        422,
-    ),
-    "3001 cards at hand": (
-        post("/api/cards", {"tab": TAB, "has": list(range(1, 3002))}),
-        422,
-    ),
-    "cards at hand as text": (post("/api/cards", {"tab": TAB, "has": "1"}), 422),
-    "release with card 0": (post("/api/release", {"tab": TAB, "keep": [0]}), 422),
-    "release of all tabs": (post("/api/release", {"tab": ["a", "b"]}), 422),
-    "release of a closed tab": (post("/api/release", {"tab": "closed by Ann"}), 422),
-    "note of 2001 characters": (
-        lambda site: request(
-            "POST", "/api/notes", {"tab": TAB, "card": site.held, "text": "x" * 2001}
-        ),
-        422,
-    ),
-    "note on another's card": (
-        lambda site: request("POST", "/api/notes", {"tab": TAB, "card": site.bobs, "text": "x"}),
-        409,
-    ),
-    "note on no card": (post("/api/notes", {"tab": TAB, "card": 10_000, "text": ""}), 404),
-    "history of nobody": (lambda site: request("GET", "/api/history", Cookie=None), 403),
-    "undo of nothing": (post("/api/undo", {"tab": TAB, "keys": []}), 422),
-    "undo of 301": (
-        post("/api/undo", {"tab": TAB, "keys": [f"{KEY}{k}" for k in range(301)]}),
-        422,
-    ),
-    "cards in an unknown mode": (post("/api/cards", {"tab": TAB, "mode": "all"}), 422),
-    "nobody": (answering(headers={"Cookie": None}), 403),
-    "nobody asks for cards": (post("/api/cards", {"tab": "tab-of-eve"}, Cookie=None), 403),
-    "name of blanks": (
-        post("/api/cards", {"tab": "tab-of-eve"}, Cookie="comes_name=%20%20"),
-        403,
-    ),
-    "joining with blanks": (post("/api/join", {"name": "   "}), 422),
-    "joining with a number": (post("/api/join", {"name": 7}), 422),
-    "card zero": (answering(card=0), 422),
-    "negative card": (answering(card=-1), 422),
+    (422, "3001 cards at hand"): posting("/api/cards", has=list(range(1, 3002))),
+    (422, "cards at hand as text"): posting("/api/cards", has="1"),
+    (422, "cards in an unknown mode"): posting("/api/cards", mode="all"),
+    (422, "release with card 0"): posting("/api/release", keep=[0]),
+    (422, "release of all tabs"): posting("/api/release", tab=["a", "b"]),
+    (422, "release of a closed tab"): posting("/api/release", tab="closed by Ann"),
+    (422, "note of 2001 characters"): note("held", text="x" * 2001),
+    (404, "note on no card"): posting("/api/notes", card=10_000, text=""),
+    (422, "undo of nothing"): posting("/api/undo", keys=[]),
+    (422, "undo of 301"): posting("/api/undo", keys=[f"{KEY}{k}" for k in range(301)]),
+    (403, "history of nobody"): get("/api/history", Cookie=None),
+    (403, "nobody"): answering(headers={"Cookie": None}),
+    (403, "nobody asks for cards"): post("/api/cards", {"tab": "tab-of-eve"}, Cookie=None),
+    (403, "name of blanks"): post("/api/cards", {"tab": "tab-of-eve"}, Cookie="comes_name=%20%20"),
+    (422, "joining with blanks"): joining("   "),
+    (422, "joining with a number"): joining(7),
 }
+# These go to the server that wants a token.
 TOKENS: Table = {
-    "no token": (guarded(answering()), 401),
-    "no token, page": (guarded(get("/lead")), 401),
-    "no token, picture": (guarded(get("/items/1")), 401),
-    "no token, unknown path": (guarded(get("/admin")), 401),
-    "wrong token": (guarded(answering(headers={"Cookie": "comes_name=Ann; comes_token=x"})), 401),
-    "empty token": (guarded(answering(headers={"Cookie": "comes_name=Ann; comes_token="})), 401),
-    "half the token": (
-        guarded(answering(headers={"Cookie": f"comes_name=Ann; comes_token={TOKEN[:-1]}"})),
-        401,
+    (401, "no token"): answering(),
+    (401, "no token, page"): get("/lead"),
+    (401, "no token, picture"): get("/items/1"),
+    (401, "no token, unknown path"): get("/admin"),
+    **{
+        (401, f"token {token}"): answering(
+            headers={"Cookie": f"comes_name=Ann; comes_token={token}"}
+        )
+        for token in ("x", "", TOKEN[:-1], digest_token(TOKEN), "\xff")
+    },
+    (401, "wrong token in the address"): get("/?token=x"),
+    (401, "empty token in the address"): get("/?token="),
+    (401, "token in the body"): post("/api/join", {"name": "Ann", "token": TOKEN}),
+    (401, "token in another header"): answering(headers={"Authorization": f"Bearer {TOKEN}"}),
+    (401, "token in the address of a command"): replacing(
+        answering(), b"/api/answers", f"/api/answers?token={TOKEN}".encode()
     ),
-    "the digest as token": (
-        guarded(
-            answering(headers={"Cookie": f"comes_name=Ann; comes_token={digest_token(TOKEN)}"})
-        ),
-        401,
+    (403, "token, from another site"): answering(headers={"Cookie": WITH_TOKEN, "Origin": EVIL}),
+    (403, "token, origin null without a name of ours"): replacing(
+        answering(headers={"Cookie": WITH_TOKEN, "Origin": "null", "Host": None}),
+        b"HTTP/1.1",
+        b"HTTP/1.0",
     ),
-    "token of other letters": (
-        guarded(answering(headers={"Cookie": "comes_name=Ann; comes_token=\xff"})),
-        401,
+    (415, "token, text/plain"): answering(
+        headers={"Cookie": WITH_TOKEN, "Content-Type": "text/plain"}
     ),
-    "wrong token in the address": (guarded(get("/?token=x")), 401),
-    "empty token in the address": (guarded(get("/?token=")), 401),
-    "token in the body": (guarded(post("/api/join", {"name": "Ann", "token": TOKEN})), 401),
-    "token in another header": (
-        guarded(answering(headers={"Authorization": f"Bearer {TOKEN}"})),
-        401,
-    ),
-    "token in the address of a command": (
-        guarded(
-            lambda site: answering()(site).replace(
-                b"/api/answers", f"/api/answers?token={TOKEN}".encode()
-            )
-        ),
-        401,
-    ),
-    "token, from another site": (
-        guarded(answering(headers={"Cookie": WITH_TOKEN, "Origin": EVIL})),
-        403,
-    ),
-    "token, origin null without a name of ours": (
-        guarded(
-            lambda site: (
-                answering(headers={"Cookie": WITH_TOKEN, "Origin": "null", "Host": None})(site)
-            ).replace(b"HTTP/1.1", b"HTTP/1.0")
-        ),
-        403,
-    ),
-    "token, text/plain": (
-        guarded(answering(headers={"Cookie": WITH_TOKEN, "Content-Type": "text/plain"})),
-        415,
-    ),
-    "token, up": (guarded(get("/static/%2e%2e%2fserver.py", Cookie=WITH_TOKEN)), 404),
+    (404, "token, up"): get("/static/%2e%2e%2fserver.py", Cookie=WITH_TOKEN),
 }
-
-
 # Refused by the database, or values that a database may choke on.
 VALUES: Table = {
-    # what an answer holds
-    "no such card": (answering(card=10_000), 404),
-    "huge card": (answering(card=2**31), 422),
-    "card of 64 bits": (answering(card=2**63), 422),
-    "card as text of sql": (answering(card="1; DROP TABLE answers"), 422),
-    "card of Bob": (answering("bobs"), 409),
-    "card that nobody has": (answering(card=72), 409),
-    "card that was Carol's": (
-        answering("stale", tab="tab-of-carol", headers={"Cookie": "comes_name=Carol"}),
-        409,
+    (404, "no such card"): answering(card=10_000),
+    **{
+        (422, f"{field} {str(value)[:30]!r}"): answering(**{field: value})
+        for field, values in (
+            ("card", [2**31, 2**63, "1; DROP TABLE answers"]),
+            (
+                "key",
+                ["key'; DROP--", "fresh-key\n", "fresh-key\0", "kéy-of-ann", "short", "k" * 65],
+            ),
+            ("tab", ["t" * 65]),
+        )
+        for value in values
+    },
+    **{
+        (422, f"seconds {value}"): literally("seconds", value)
+        for value in ("NaN", "Infinity", "1e999")
+    },
+    (409, "card of Bob"): answering("bobs"),
+    (409, "card that nobody has"): answering(card=72),
+    (409, "card that was Carol's"): answering(
+        "stale", tab="tab-of-carol", headers={"Cookie": "comes_name=Carol"}
     ),
-    "card of Ann's, in the tab of Bob": (answering(tab="tab-of-bob"), 409),
-    "card of Ann's, by Bob, in her tab": (answering(headers={"Cookie": "comes_name=Bob"}), 409),
-    "card that is answered": (answering("answered"), 409),
-    "key of another card": (answering(key="key-of-ann"), 409),
-    "key of another answer": (answering("answered", key="key-of-ann", answer="maybe"), 409),
-    "key of somebody else": (answering(key="key-of-bob"), 409),
-    "key of what was taken back, for another card": (answering(key="key-undone"), 409),
-    "key with a quote": (answering(key="key'; DROP--"), 422),
-    "key with a line end": (answering(key="fresh-key\n"), 422),
-    "key with NUL": (answering(key="fresh-key\0"), 422),
-    "key of other letters": (answering(key="kéy-of-ann"), 422),
-    "key too short": (answering(key="short"), 422),
-    "key too long": (answering(key="k" * 65), 422),
-    "tab too long": (answering(tab="t" * 65), 422),
-    "seconds NaN": (literally("seconds", "NaN"), 422),
-    "seconds Infinity": (literally("seconds", "Infinity"), 422),
-    "seconds 1e999": (literally("seconds", "1e999"), 422),
-    "a card twice": (
-        lambda site: request(
-            "POST",
-            "/api/answers",
-            {
-                "tab": TAB,
-                "answers": [
-                    {"card": site.held, "answer": "no", "key": f"{KEY}{k}"} for k in range(2)
-                ],
-            },
-        ),
-        422,
+    (409, "card of Ann's, in the tab of Bob"): answering(tab="tab-of-bob"),
+    (409, "card of Ann's, by Bob, in her tab"): answering(headers={"Cookie": "comes_name=Bob"}),
+    (409, "card that is answered"): answering("answered"),
+    (409, "key of another card"): answering(key="key-of-ann"),
+    (409, "key of another answer"): answering("answered", key="key-of-ann", answer="maybe"),
+    (409, "key of somebody else"): answering(key="key-of-bob"),
+    (409, "key of what was taken back, for another card"): answering(key="key-undone"),
+    (422, "a card twice"): answering("held", "held"),
+    (422, "a key twice"): answering("held", "stale", key=KEY),
+    (409, "a good answer beside one of Bob's cards"): answering("held", "bobs"),
+    (404, "undo of Bob's answer"): posting("/api/undo", keys=["key-of-bob"]),
+    (404, "undo of Bob's answer, beside one's own"): posting(
+        "/api/undo", keys=["key-of-ann", "key-of-bob"]
     ),
-    "a key twice": (
-        lambda site: request(
-            "POST",
-            "/api/answers",
-            {
-                "tab": TAB,
-                "answers": [
-                    {"card": card, "answer": "no", "key": KEY} for card in (site.held, site.stale)
-                ],
-            },
-        ),
-        422,
+    (404, "undo of Bob's answer in his tab"): posting(
+        "/api/undo", tab="tab-of-bob", keys=["key-of-bob"]
     ),
-    "a good answer beside one of Bob's cards": (
-        lambda site: request(
-            "POST",
-            "/api/answers",
-            {
-                "tab": TAB,
-                "answers": [
-                    {"card": card, "answer": "no", "key": f"{KEY}{card}"}
-                    for card in (site.held, site.bobs)
-                ],
-            },
-        ),
-        409,
-    ),
-    # taking back
-    "undo of Bob's answer": (post("/api/undo", {"tab": TAB, "keys": ["key-of-bob"]}), 404),
-    "undo of Bob's answer, beside one's own": (
-        post("/api/undo", {"tab": TAB, "keys": ["key-of-ann", "key-of-bob"]}),
-        404,
-    ),
-    "undo of Bob's answer in his tab": (
-        post("/api/undo", {"tab": "tab-of-bob", "keys": ["key-of-bob"]}),
-        404,
-    ),
-    "undo of what is not there": (post("/api/undo", {"tab": TAB, "keys": ["key-of-nobody"]}), 404),
-    "undo by a key with %": (post("/api/undo", {"tab": TAB, "keys": ["key-of-%"]}), 422),
-    # asking
-    "cards of a tab that is a pattern": (post("/api/cards", {"tab": "tab-of-%"}), 422),
-    # names
-    "name of control characters": (answering(headers={"Cookie": "comes_name=Ann%00%0a"}), 403),
-    "name that turns the line": (answering(headers={"Cookie": "comes_name=%e2%80%aeAnn"}), 403),
-    "name of 10 kB": (
-        post("/api/cards", {"tab": "tab-of-eve"}, Cookie=f"comes_name={LONG}"),
-        403,
-    ),
-    "joining with control characters": (post("/api/join", {"name": "Eve\x1b[2J"}), 422),
-    "joining with a line end": (post("/api/join", {"name": "Eve\r\nSet-Cookie: a=b"}), 422),
-    "joining with 10 kB": (post("/api/join", {"name": LONG}), 422),
+    (404, "undo of what is not there"): posting("/api/undo", keys=["key-of-nobody"]),
+    (422, "undo by a key with %"): posting("/api/undo", keys=["key-of-%"]),
+    (422, "cards of a tab that is a pattern"): posting("/api/cards", tab="tab-of-%"),
+    (409, "note on Bob's card"): note("bobs"),
+    **{
+        (403, f"name {name[:20]}"): post(
+            "/api/cards", {"tab": "tab-of-eve"}, Cookie=f"comes_name={name}"
+        )
+        for name in ("Ann%00%0a", "%e2%80%aeAnn", LONG)
+    },
+    **{
+        (422, f"joining as {name[:20]!r}"): joining(name)
+        for name in ("Eve\x1b[2J", "Eve\r\nSet-Cookie: a=b", LONG)
+    },
+}
+# Who may write about what, and under which name.
+RIGHTS: Table = {
+    (409, "note on a card that nobody has"): posting("/api/notes", card=72, text="x"),
+    (409, "note on a card that Carol had"): note("stale", "tab-of-carol", name="Carol"),
+    (409, "note on Ann's card in the tab of Bob"): note("held", "tab-of-bob"),
+    (409, "note on Ann's card by Bob, in her tab"): note("held", name="Bob"),
+    (409, "note on a card that is answered"): note("answered"),
+    **{
+        (422, f"joining as {name!r}"): joining(name)
+        for name in ("the lead", "The Lead", " THE  LEAD ", "the\u00a0lead", "thelead")
+    },
 }
 
 
@@ -479,14 +387,15 @@ TABLES = {
     "fields": FIELDS,
     "tokens": TOKENS,
     "values": VALUES,
+    "rights": RIGHTS,
 }
 
 
 def check_refusals(site: Site, table: Table) -> None:
     """Every request of a table is refused with its status, and changes nothing."""
     before = dump(site.project)
-    for name, (build, status) in table.items():
-        port = site.guarded if isinstance(build, _Guarded) else site.port
+    port = site.guarded if table is TOKENS else site.port
+    for (status, name), build in table.items():
         reply = exchange(port, build(site))
         assert reply.status == status, name
         assert dump(site.project) == before, name
@@ -647,26 +556,35 @@ def test_how_much_of_a_token_is_right_cannot_be_timed(
     assert len(compared) == len(tokens)  # also after the right one
 
 
-def test_the_command_shows_tokens_once_and_makes_new_ones_on_demand(
+def test_the_command_says_who_opens_what_and_shows_tokens_once(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    served: list[bool] = []
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
+    monkeypatch.setattr(server, "_find_own", lambda _: [ip_address("192.168.1.5")])
 
-    def note(project: Project, listener: socket.socket, needs_token: bool, **_: Any) -> None:
-        listener.close()
-        project.engine.dispose()
-        served.append(needs_token)
-
-    def start(*options: str) -> list[str]:
-        """Return the tokens that the command prints."""
-        command = ["annotate", "serve", str(project.folder), "--host", "0.0.0.0", "--port", "0"]
-        result = CliRunner().invoke(app, [*command, *options])
+    def start(*options: str) -> str:
+        command = ["annotate", "serve", str(project.folder), "--port", "0", *options]
+        result = CliRunner().invoke(app, command)
         assert result.exit_code == 0
-        return re.findall(r"\?token=([\w-]{40,})$", result.stdout, re.MULTILINE)
+        return re.sub(r":\d{4,5}\b", "", result.stdout)
 
-    monkeypatch.setattr(annotate, "serve", note)
-    first, again, renewed = start(), start(), start("--new-token")
-    assert (len(first), again, len(renewed)) == (2, [], 2) and served == [True] * 3
-    valid = {link.digest for link in list_links(project) if link.revoked_at is None}
-    assert valid == {digest_token(token) for token in renewed}
-    assert not valid & {digest_token(token) for token in first}
+    assert start() == (
+        "For annotators: http://127.0.0.1/\n"
+        "For the lead: http://127.0.0.1/lead\n"
+        "Only this machine can open them, and there is no token: all may lead.\n"
+    )
+    first = start("--host", "0.0.0.0")
+    tokens = re.findall(r"http://192.168.1.5/(?:lead)?\?token=([\w-]{40,})$", first, re.MULTILINE)
+    assert "Everyone in this network who has the link can open it." in first
+    assert {digest_token(token) for token in tokens} == valid_digests(project)
+    again = start("--host", "0.0.0.0")
+    assert "token=" not in again and "Links from before are valid" in again
+    renewed = start("--token", "--new-token", "--address", "https://photos.example/")
+    assert "For the lead: https://photos.example/lead?token=" in renewed
+    assert "Everyone who reaches this address and has the link can open it." in renewed
+    valid = valid_digests(project)
+    assert len(valid) == len(tokens) == 2 and not valid & {digest_token(one) for one in tokens}
+
+
+def valid_digests(project: Project) -> set[str]:
+    return {link.digest for link in list_links(project) if link.revoked_at is None}

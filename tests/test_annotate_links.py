@@ -18,9 +18,6 @@ from typer.testing import CliRunner
 from annotation_site import answer, join, lease
 from comes.annotate import (
     Project,
-    find_links,
-    is_private,
-    list_addresses,
     list_links,
     make_app,
     make_link,
@@ -29,6 +26,7 @@ from comes.annotate import (
 from comes.annotate import links as links_module
 from comes.annotate.links import KnownLinks, digest_token
 from comes.annotate.web.app import ROLE, Guard
+from comes.annotate.web.server import find_links, list_addresses
 from comes.cli import app
 from comes.errors import ComesError
 from projects import Projects
@@ -210,13 +208,3 @@ def test_a_machine_without_a_network_has_its_name(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(socket, "getaddrinfo", fail)
     monkeypatch.setattr(socket, "gethostname", lambda: "desk")
     assert list_addresses("0.0.0.0", 8000) == ["http://desk:8000"]
-
-
-def test_private_networks_are_known() -> None:
-    for address, private in (
-        ("http://10.0.0.1:80", True),
-        ("http://[fd00::1]:80", True),
-        ("http://8.8.8.8:80", False),
-        ("http://desk:80", False),
-    ):
-        assert is_private(address) == private, address

@@ -9,7 +9,6 @@ import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -18,24 +17,16 @@ from PIL import Image, ImageFile
 from starlette.testclient import TestClient
 
 from annotation_site import HERE, decoding_in_threads
-from comes.annotate import (
-    ItemSource,
-    Project,
-    create_project,
-    display_sizes,
-    items,
-    make_app,
-    open_project,
-)
-from comes.annotate.display_sizes import UnshownError, make_display
-from comes.annotate.items import find_unshown
+from comes.annotate import ItemSource, Project, create_project, open_project
+from comes.annotate import pictures as picture_files
+from comes.annotate.pictures import UnshownError, find_unshown, make_display
 from comes.annotate.web import pictures
-from comes.annotate.web.pictures import Decoder, DisplayCache, Memory
+from comes.annotate.web.pictures import Decoder, DisplayCache
+from comes.annotate.web.server import make_app
 from comes.errors import ComesError, ComesWarning
 
 RED_TOP = np.zeros((60, 100, 3), dtype=np.uint8)
 RED_TOP[:30, :, 0] = 255  # the upper half is red
-
 LIMIT = 120.0  # seconds; what is waited for takes milliseconds
 ENDINGS = ("jpg", "png", "gif", "webp", "tif", "bmp")
 
@@ -58,8 +49,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
-def make(folder: Path, **options: Any) -> Project:
-    source = ItemSource(folder, **options)
+def make(folder: Path, place: Path | None = None, **options: Any) -> Project:
+    source = ItemSource(place or folder, **options)
     return create_project(folder.parent / "project", source, folder.parent / "classes.txt", rate=1)
 
 
@@ -73,32 +64,40 @@ def size_of(reply: Any) -> tuple[int, int]:
         return image.size
 
 
+def pack(archive: Path, **members: bytes) -> Path:
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in members.items():
+            packed.writestr(f"{name}.png", content)
+    return archive
+
+
+def png(image: Image.Image) -> bytes:
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
+
+
 # Sizes
 
 
-def test_a_large_picture_comes_in_the_size_that_is_asked_for(folder: Path) -> None:
+def test_a_picture_comes_in_the_size_that_is_asked_for_and_in_no_other(folder: Path) -> None:
     noise(2400, 1600).save(folder / "large.jpg", quality=95)
+    noise(400, 4000).save(folder / "long.png")
     client = serve(make(folder))
-    assert size_of(client.get("/items/1")) == (1600, 1067)
-    assert size_of(client.get("/items/1?width=640")) == (640, 427)
-    assert size_of(client.get("/items/1?width=160")) == (160, 107)
+    for path, size in {
+        "/items/1": (1600, 1067),
+        "/items/1?width=640": (640, 427),
+        "/items/1?width=160": (160, 107),
+        "/items/2": (400, 4000),  # a long picture keeps its width
+    }.items():
+        assert size_of(client.get(path)) == size, path
     whole = client.get("/items/1/full")
     assert whole.content == (folder / "large.jpg").read_bytes()
     assert whole.headers["content-type"] == "image/jpeg"
-
-
-def test_other_widths_are_refused(folder: Path) -> None:
-    noise(20, 20).save(folder / "a.jpg")
-    client = serve(make(folder))
     for width in ("161", "-1", "160000", "", "x", "1600.0"):
         reply = client.get(f"/items/1?width={width}")
         assert reply.status_code == 400, width
         assert reply.json()["error"] == "width must be 160 or 640 or 1600"
-
-
-def test_a_long_picture_keeps_its_width(folder: Path) -> None:
-    noise(400, 4000).save(folder / "long.png")
-    assert size_of(serve(make(folder)).get("/items/1")) == (400, 4000)
 
 
 def test_a_picture_is_turned_upright(folder: Path) -> None:
@@ -115,9 +114,9 @@ def test_a_picture_is_turned_upright(folder: Path) -> None:
         8: Image.Transpose.ROTATE_270,
     }
     for orientation, undo in ways.items():
-        stored = upright if undo is None else upright.transpose(undo)
         exif = Image.Exif()
         exif[0x0112] = orientation
+        stored = upright if undo is None else upright.transpose(undo)
         stored.save(folder / f"turned-{orientation}.jpg", exif=exif)
     client = serve(make(folder))
     for orientation in ways:
@@ -132,8 +131,7 @@ def test_colours_that_a_browser_does_not_show_are_converted(folder: Path) -> Non
     noise(100, 100).convert("CMYK").save(folder / "print.tif")
     deep = (np.arange(3000 * 100).reshape(100, 3000) % 65536).astype(np.uint16)
     Image.fromarray(deep).save(folder / "x-ray.tif")
-    clear = Image.new("RGBA", (2000, 50), (255, 0, 0, 0))
-    clear.save(folder / "glass.png")
+    Image.new("RGBA", (2000, 50), (255, 0, 0, 0)).save(folder / "glass.png")
     noise(1700, 34).quantize(8).save(folder / "few.png")
     client = serve(make(folder))
     for number, size in ((1, (1600, 32)), (2, (1600, 40)), (3, (100, 100)), (4, (1600, 53))):
@@ -149,14 +147,13 @@ def test_colours_that_a_browser_does_not_show_are_converted(folder: Path) -> Non
 def count_made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return a list that grows with every picture that is made."""
     made: list[Any] = []
-
-    real = pictures.Decoder.make
+    real = Decoder.make
 
     def count(*given: Any) -> Any:
         made.append(given)
         return real(*given)
 
-    monkeypatch.setattr(pictures.Decoder, "make", count)
+    monkeypatch.setattr(Decoder, "make", count)
     return made
 
 
@@ -178,6 +175,25 @@ def test_a_display_size_is_made_once_and_again_when_its_file_changes(
         headers = {"if-none-match": again.headers["etag"]}
         assert client.get("/items/1", headers=headers).status_code == 304
     assert len(made) == 2
+
+
+def test_what_is_broken_is_remembered_until_it_changes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise(20, 20).save(folder / "a.png")
+    project = make(folder)
+    (folder / "a.png").write_bytes(b"no picture")
+    made = count_made(monkeypatch)
+    with serve(project) as client:
+        for _ in range(3):
+            reply = client.get("/items/1")
+            assert (reply.status_code, reply.json()["error"]) == (
+                422,
+                "this picture is not an image",
+            )
+        assert len(made) == 1
+        noise(20, 20).save(folder / "a.png")
+        assert client.get("/items/1").status_code == 200
 
 
 def test_display_sizes_are_for_their_owner_alone(folder: Path) -> None:
@@ -260,81 +276,44 @@ def test_two_decode_at_once_others_wait_and_too_many_are_sent_away(
         assert client.get("/items/6").status_code == 200
 
 
-def test_memory_is_reserved_before_anything_is_decoded(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: list[str] = []
-    real = ImageFile.ImageFile.load
-
-    def load(self: Any) -> Any:
-        done.append("decoded")
-        return real(self)
-
-    for ending in ENDINGS:
-        noise(1700, 60).save(folder / f"a.{ending}")
-    monkeypatch.setattr(ImageFile.ImageFile, "load", load)
-    for ending in ENDINGS:
-        done.clear()
-        with (folder / f"a.{ending}").open("rb") as file:
-            assert make_display(file, 640, lambda _: done.append("reserved")).content
-        assert done[0] == "reserved" and "decoded" in done, ending
-
-
-def test_who_decodes_waits_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory, order, has_room = Memory(100), list[str](), SimpleQueue[bool]()
-    real = memory._changed.wait_for
-
-    def wait_for(predicate: Callable[[], bool]) -> bool:
-        has_room.put(predicate())
-        return real(predicate)
-
-    def take() -> None:
-        with memory.taking(60):
-            order.append("second")
-
-    monkeypatch.setattr(memory._changed, "wait_for", wait_for)
-    with memory.taking(60):
-        assert has_room.get()
-        other = threading.Thread(target=take)
-        other.start()
-        assert not has_room.get(timeout=LIMIT)
-        order.append("first")
-    other.join()
-    assert order == ["first", "second"]
-
-
 def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Image.new("RGB", (4000, 2000)).save(folder / "bomb.png")
     noise(4000, 2000).save(folder / "photo.jpg")
-    monkeypatch.setattr(display_sizes, "MOST_MEMORY", 20_000_000)
+    monkeypatch.setattr(picture_files, "MOST_MEMORY", 20_000_000)
+    decoded: list[tuple[int, int]] = []
+    real = ImageFile.ImageFile.load
+
+    def load(self: Any) -> Any:
+        decoded.append(self.size)
+        return real(self)
+
+    monkeypatch.setattr(ImageFile.ImageFile, "load", load)
     with pytest.warns(ComesWarning, match="1 of 2 .* bomb.png .has 8 megapixels, too many"):
         make(folder).engine.dispose()
-    needed: list[int] = []
     for width in (1600, None):
         with (folder / "bomb.png").open("rb") as file, pytest.raises(UnshownError, match="8 mega"):
-            make_display(file, width, needed.append)
-    assert needed == []
-    with (folder / "photo.jpg").open("rb") as file:  # decoded at half its size
-        make_display(file, 1600, needed.append)
-    assert needed == [2000 * 1000 * 4]
+            make_display(file, width)
+    assert decoded == []
+    with (folder / "photo.jpg").open("rb") as file:
+        make_display(file, 1600)
+    assert decoded[0] == (2000, 1000)  # half its size
 
 
-def test_what_is_broken_is_remembered_until_it_changes(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [KeyError("chunk"), ZeroDivisionError(), RuntimeError("odd")])
+def test_whatever_a_decoder_raises_the_picture_is_broken_and_the_server_is_not(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    noise(20, 20).save(folder / "a.png")
+    noise(20, 20).save(folder / "a.bmp")
     project = make(folder)
-    (folder / "a.png").write_bytes(b"no picture")
-    made = count_made(monkeypatch)
-    with serve(project) as client:
-        for _ in range(3):
-            reply = client.get("/items/1")
-            assert reply.status_code == 422 and str(folder) not in reply.text
-        assert len(made) == 1
-        noise(20, 20).save(folder / "a.png")
-        assert client.get("/items/1").status_code == 200
+
+    def fail(_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(ImageFile.ImageFile, "load", fail)
+    refused = serve(project).get("/items/1")
+    assert refused.status_code == 422 and "this picture cannot be read" in refused.text
 
 
 # Archives
@@ -343,37 +322,23 @@ def test_what_is_broken_is_remembered_until_it_changes(
 def test_a_member_that_unpacks_to_too_much_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(items, "LARGEST_MEMBER", 100_000)
-    file = io.BytesIO()
-    noise(20, 20).save(file, "PNG")
-    archive = folder.parent / "photos.zip"
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("a.png", file.getvalue())
-        packed.writestr("bomb.png", file.getvalue() + bytes(10_000_000))
+    monkeypatch.setattr(picture_files, "LARGEST_MEMBER", 100_000)
+    small = png(noise(20, 20))
+    archive = pack(folder.parent / "photos.zip", a=small, bomb=small + bytes(9 << 20))
     with pytest.warns(ComesWarning, match="bomb.png .has 9 MB unpacked"):
-        project = create_project(
-            folder.parent / "project", archive, folder.parent / "classes.txt", rate=1
-        )
+        project = make(folder, archive)
     with serve(project) as client:
-        assert client.get("/items/1").status_code == client.get("/items/1/full").status_code == 200
-        assert client.get("/items/2").status_code == 422
-        assert client.get("/items/2/full").status_code == 422
+        for path, status in {"1": 200, "1/full": 200, "2": 422, "2/full": 422}.items():
+            assert client.get(f"/items/{path}").status_code == status, path
 
 
 def test_an_archive_that_is_replaced_shows_its_new_pictures(folder: Path) -> None:
+    red, blue = (png(Image.new("RGB", (10, 10), colour)) for colour in ("red", "blue"))
     archive = folder.parent / "photos.zip"
-    for colour in ("red", "blue"):
-        with zipfile.ZipFile(archive, "w") as packed:
-            file = io.BytesIO()
-            Image.new("RGB", (10, 10), colour).save(file, "PNG")
-            packed.writestr("a.png", file.getvalue())
-        if colour == "red":
-            project = create_project(
-                folder.parent / "project", archive, folder.parent / "classes.txt", rate=1
-            )
-            client = serve(project)
-            before = client.get("/items/1").content
-    assert client.get("/items/1").content == file.getvalue() != before
+    client = serve(make(folder, pack(archive, a=red)))
+    assert client.get("/items/1").content == red
+    pack(archive, a=blue)
+    assert client.get("/items/1").content == blue
 
 
 # Links
@@ -399,6 +364,10 @@ def test_links_out_of_the_folder_are_named_when_a_project_is_made(folder: Path) 
     outside = folder.parent / "elsewhere"
     outside.mkdir()
     noise(20, 20).save(outside / "b.png")
+    (folder / "linked").symlink_to(outside)
+    (folder.parent / "items.csv").write_text("item\nlinked/b.png\n")
+    with pytest.raises(ComesError, match="links out of it"):  # through a linked folder
+        make(folder, folder.parent / "items.csv", images=folder)
     (folder / "b.png").symlink_to(outside / "b.png")
     with pytest.raises(ComesError, match="1 of 2 are links out of it: 'b.png'"):
         make(folder)
@@ -406,34 +375,22 @@ def test_links_out_of_the_folder_are_named_when_a_project_is_made(folder: Path) 
         assert make(folder, skip_broken=True).item_names == ["a.png"]
 
 
-def test_a_table_does_not_lead_through_a_linked_folder(folder: Path) -> None:
-    outside = folder.parent / "elsewhere"
-    outside.mkdir()
-    noise(20, 20).save(outside / "b.png")
-    (folder / "linked").symlink_to(outside)
-    (folder.parent / "items.csv").write_text("item\nlinked/b.png\n")
-    source = ItemSource(folder.parent / "items.csv", images=folder)
-    with pytest.raises(ComesError, match="links out of it"):
-        create_project(folder.parent / "project", source, folder.parent / "classes.txt", rate=1)
-
-
 def test_a_folder_that_is_itself_a_link_is_fine(folder: Path) -> None:
     noise(20, 20).save(folder / "a.png")
     (folder.parent / "linked").symlink_to(folder)
-    project = create_project(
-        folder.parent / "project", folder.parent / "linked", folder.parent / "classes.txt", rate=1
-    )
-    assert serve(project).get("/items/1").status_code == 200
+    assert serve(make(folder, folder.parent / "linked")).get("/items/1").status_code == 200
 
 
 # What is told when a project is made
 
 
 def test_broken_pictures_are_told_and_left_out_if_wanted(folder: Path) -> None:
+    (folder / "page.png").write_text("<html>")
+    with pytest.raises(ComesError, match="none of the 1 pictures in photos can be shown"):
+        make(folder)
     noise(60, 60).save(folder / "good.jpg")
     whole = (folder / "good.jpg").read_bytes()
     (folder / "half.jpg").write_bytes(whole[: len(whole) // 2])
-    (folder / "page.png").write_text("<html>")
     (folder / "empty.gif").write_bytes(b"")
     (folder / "longer.jpg").write_bytes(whole + b"of a camera" * 100)
     with pytest.warns(ComesWarning) as said:
@@ -450,12 +407,6 @@ def test_broken_pictures_are_told_and_left_out_if_wanted(folder: Path) -> None:
     assert project.item_names == ["good.jpg", "longer.jpg"]
 
 
-def test_a_folder_of_broken_pictures_alone_is_refused(folder: Path) -> None:
-    (folder / "page.png").write_text("<html>")
-    with pytest.raises(ComesError, match="none of the 1 pictures in photos can be shown"):
-        make(folder)
-
-
 def test_whole_pictures_are_not_decoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for ending in ENDINGS:
         noise(60, 60).save(folder / f"a.{ending}")
@@ -470,26 +421,22 @@ def test_whole_pictures_are_not_decoded(folder: Path, monkeypatch: pytest.Monkey
 # Files of a project
 
 
-def test_a_project_of_an_earlier_version_becomes_private(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((0o755, 0o644), (0o700, 0o600)), ((0o770, 0o660), (0o770, 0o660))],
+    ids=["of an earlier version", "that a group shares"],
+)
+def test_a_project_that_everybody_could_read_becomes_private(
+    folder: Path, before: tuple[int, int], after: tuple[int, int]
+) -> None:
     noise(20, 20).save(folder / "a.png")
     project = make(folder)
     project.engine.dispose()
-    project.folder.chmod(0o755)
-    (project.folder / "answers.db").chmod(0o644)
+    project.folder.chmod(before[0])
+    (project.folder / "answers.db").chmod(before[1])
     again = open_project(project.folder)
     again.write_setting("note", "with -wal and -shm beside it")
-    for path in project.folder.iterdir():
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
-    assert stat.S_IMODE(project.folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(project.folder.stat().st_mode) == after[0]
+    for path in project.folder.glob("answers.db*"):
+        assert stat.S_IMODE(path.stat().st_mode) == after[1], path
     again.engine.dispose()
-
-
-def test_a_project_that_a_group_shares_stays_so(folder: Path) -> None:
-    noise(20, 20).save(folder / "a.png")
-    project = make(folder)
-    project.engine.dispose()
-    project.folder.chmod(0o770)
-    (project.folder / "answers.db").chmod(0o660)
-    open_project(project.folder).engine.dispose()
-    assert stat.S_IMODE((project.folder / "answers.db").stat().st_mode) == 0o660
-    assert stat.S_IMODE(project.folder.stat().st_mode) == 0o770

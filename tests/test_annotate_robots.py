@@ -2,7 +2,9 @@
 
 from collections import Counter
 
-from comes.annotate import collect_answers, run_robots, serve_in_thread
+from robots import run_robots
+
+from comes.annotate import collect_answers, serve_in_thread
 from projects import Projects, all_cards, states, stored
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from PIL import Image
+from robots import run_robots
 from typer.testing import CliRunner
 
 from annotation_browser import (
@@ -29,11 +30,10 @@ from comes.annotate import (
     Project,
     create_project,
     export_answers,
-    find_links,
-    run_robots,
     serve_in_thread,
     summarise,
 )
+from comes.annotate.web.server import find_links
 from comes.cli import app
 from comes.datasets import Dataset, open_dataset
 from comes.datasets.matrices import write_npz

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from robots import run_robots
 
 from annotation_browser import (
     DESKTOP,
@@ -17,7 +18,7 @@ from annotation_browser import (
     wait,
 )
 from browser import launch_browser
-from comes.annotate import create_project, list_disagreements, run_robots, serve_in_thread
+from comes.annotate import create_project, list_disagreements, serve_in_thread
 from comes.annotate.schema import cards
 
 pytestmark = pytest.mark.needs("chromium")

@@ -12,6 +12,7 @@ from typing import Any
 
 import annotation_kills
 import pytest
+import robots
 from annotation_kills import (
     Kill,
     compare,
@@ -20,7 +21,6 @@ from annotation_kills import (
     make_project,
 )
 
-from comes.annotate.web import robots
 from databases import PostgreSQL, reserve_port
 
 

@@ -3,7 +3,7 @@
 Tests are imported to be run again: here, the fixture `projects` makes projects on PostgreSQL.
 """
 
-# ruff: noqa: F401, F811
+# ruff: noqa: F401
 
 from collections.abc import Iterator
 from pathlib import Path

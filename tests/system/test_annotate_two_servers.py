@@ -9,9 +9,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from robots import RobotReport, run_robots
 from sqlalchemy import select
 
-from comes.annotate import RobotReport, create_project, run_robots
+from comes.annotate import create_project
 from comes.annotate.schema import answers, cards
 from databases import PostgreSQL
 

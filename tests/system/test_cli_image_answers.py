@@ -11,9 +11,10 @@ import onnxruntime
 import pandas as pd
 import pytest
 import torch
+from robots import run_robots
 from typer.testing import CliRunner
 
-from comes.annotate import open_project, run_robots, serve_in_thread
+from comes.annotate import open_project, serve_in_thread
 from comes.cli import app
 from comes.errors import ComesError
 from comes.images import ImageClassifier, make_backbone

@@ -10,161 +10,55 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from comes.annotate.asking import Asking, change_asking, read_question
-    from comes.annotate.cards import (
-        add_chosen_cards,
-        add_random_cards,
-        reopen_skipped_cards,
-        sample_cards,
-        set_controls,
-    )
     from comes.annotate.exchange import (
         collect_answers,
         collect_data,
         export_answers,
-        export_raw_answers,
         import_answers,
-        read_raw_answers,
     )
-    from comes.annotate.grow import (
-        add_active_cards,
-        add_classes,
-        add_items,
-        count_new_answers,
-        count_rounds,
-        estimate_shares,
-        find_open_pairs,
-    )
-    from comes.annotate.items import ItemSource
-    from comes.annotate.lead import decide_pairs, list_disagreements, set_frozen, set_left_out
-    from comes.annotate.links import Link, list_links, make_link, revoke_links
+    from comes.annotate.grow import add_classes, add_items, estimate_shares, set_controls
+    from comes.annotate.lead import set_left_out
     from comes.annotate.project import Project, create_project, open_project
-    from comes.annotate.summary import Summary, summarise
+    from comes.annotate.summary import summarise
     from comes.annotate.trial import trial_project
-    from comes.annotate.web.connections import Limits
-    from comes.annotate.web.lead import describe_summary, tabulate_classes, write_overview
-    from comes.annotate.web.robots import RobotReport, run_robots
-    from comes.annotate.web.server import (
-        ServerOptions,
-        address_of,
-        check_images_exist,
-        find_links,
-        is_private,
-        list_addresses,
-        make_app,
-        open_port,
-        serve,
-        serve_in_thread,
-    )
+    from comes.annotate.web.server import serve, serve_in_thread
 
 _MODULES = {
-    "Asking": "asking",
-    "ItemSource": "items",
-    "Limits": "web.connections",
-    "Link": "links",
     "Project": "project",
-    "RobotReport": "web.robots",
-    "ServerOptions": "web.server",
-    "Summary": "summary",
-    "add_active_cards": "grow",
-    "add_chosen_cards": "cards",
     "add_classes": "grow",
     "add_items": "grow",
-    "add_random_cards": "cards",
-    "address_of": "web.server",
-    "change_asking": "asking",
-    "check_images_exist": "web.server",
     "collect_answers": "exchange",
     "collect_data": "exchange",
-    "count_new_answers": "grow",
-    "count_rounds": "grow",
     "create_project": "project",
-    "decide_pairs": "lead",
-    "describe_summary": "web.lead",
     "estimate_shares": "grow",
     "export_answers": "exchange",
-    "export_raw_answers": "exchange",
-    "find_links": "web.server",
-    "find_open_pairs": "grow",
     "import_answers": "exchange",
-    "is_private": "web.server",
-    "list_addresses": "web.server",
-    "list_disagreements": "lead",
-    "list_links": "links",
-    "make_app": "web.server",
-    "make_link": "links",
-    "open_port": "web.server",
     "open_project": "project",
-    "read_question": "asking",
-    "read_raw_answers": "exchange",
-    "reopen_skipped_cards": "cards",
-    "revoke_links": "links",
-    "run_robots": "web.robots",
-    "sample_cards": "cards",
     "serve": "web.server",
     "serve_in_thread": "web.server",
-    "set_controls": "cards",
-    "set_frozen": "lead",
+    "set_controls": "grow",
     "set_left_out": "lead",
     "summarise": "summary",
-    "tabulate_classes": "web.lead",
     "trial_project": "trial",
-    "write_overview": "web.lead",
 }
 
 __all__ = [
-    "Asking",
-    "ItemSource",
-    "Limits",
-    "Link",
     "Project",
-    "RobotReport",
-    "ServerOptions",
-    "Summary",
-    "add_active_cards",
-    "add_chosen_cards",
     "add_classes",
     "add_items",
-    "add_random_cards",
-    "address_of",
-    "change_asking",
-    "check_images_exist",
     "collect_answers",
     "collect_data",
-    "count_new_answers",
-    "count_rounds",
     "create_project",
-    "decide_pairs",
-    "describe_summary",
     "estimate_shares",
     "export_answers",
-    "export_raw_answers",
-    "find_links",
-    "find_open_pairs",
     "import_answers",
-    "is_private",
-    "list_addresses",
-    "list_disagreements",
-    "list_links",
-    "make_app",
-    "make_link",
-    "open_port",
     "open_project",
-    "read_question",
-    "read_raw_answers",
-    "reopen_skipped_cards",
-    "revoke_links",
-    "run_robots",
-    "sample_cards",
     "serve",
     "serve_in_thread",
     "set_controls",
-    "set_frozen",
     "set_left_out",
     "summarise",
-    "tabulate_classes",
     "trial_project",
-    "write_overview",
 ]
 
 

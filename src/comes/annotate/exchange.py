@@ -1,4 +1,4 @@
-"""Answers out of a project, for training."""
+"""Answers out of a project, for training, and into it from other tools."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -6,14 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, select, update
+from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 
-from comes.annotate.cards import Pair, Place, append_cards, next_round
+from comes.annotate.cards import Place, append_cards, next_round
 from comes.annotate.project import Project
 from comes.annotate.schema import (
     CONTROL,
@@ -23,33 +22,40 @@ from comes.annotate.schema import (
     answers,
     cards,
     classes,
+    fetch_all,
     insert_rows,
     items,
     notes,
     people,
 )
 from comes.answers import LongAnswers, State
-from comes.datasets import Dataset, ReadOptions, combine_answers, open_dataset, write_dataset
+from comes.datasets import Dataset, ReadOptions, open_dataset, write_dataset
 from comes.datasets.labels import MAYBE, NO, NOT_ASKED
-from comes.datasets.long import BY_MODEL, MODEL, PERSON, SOURCE
+from comes.datasets.long import BY_MODEL, HINT, MODEL, PERSON, SOURCE, combine_long
 from comes.datasets.table import is_table_name, write_table
 from comes.errors import ComesError, listed
 
 TEXT = "text"  # the column of features of a project of texts
 PROBABILITY = "probability"
+CODES = {state.word: int(state) for state in State}
 
 
 def collect_answers(project: Project) -> Dataset:
-    """Return everything that was said in a project.
+    """Return all answers of a project.
 
     Where two people disagree, the pair counts as "maybe".
+
+    Parameters
+    ----------
+    project : Project
 
     Returns
     -------
     dataset : Dataset
         Without features. Every item of the project is a row and every class a label, asked or not.
-        Its answers know which questions a model chose and, if several people answered, who said
-        what. If all say "no", they are candidates, without the questions that a model chose.
+        Its answers know which questions a model chose, or showed what it thinks, and, if several
+        people answered, who said what. If all say "no", they are candidates, without the questions
+        of a model.
 
     Examples
     --------
@@ -64,7 +70,11 @@ def collect_answers(project: Project) -> Dataset:
 
 
 def collect_data(project: Project) -> Dataset:
-    """Return everything that was said in a project, with what it was said about.
+    """Return all answers of a project, with the items that they are about.
+
+    Parameters
+    ----------
+    project : Project
 
     Returns
     -------
@@ -80,10 +90,7 @@ def collect_data(project: Project) -> Dataset:
     >>> dataset.items[0], dataset.X["text"][0]
     ('rain', 'It rains.')
     """
-    said = read_answers(project)
-    if said.empty:
-        raise _ask_for_answers(project)
-    dataset = _combine(project, said)
+    dataset = _combine(project, _read_some(project))
     if project.images is not None:
         return replace(dataset, X=project.images)
     with project.reading() as connection:
@@ -98,10 +105,10 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     ----------
     project : Project
     path : path
-        .csv or .parquet: a row per answer, with the columns item, label, answer, source (who chose
-        the question: random, active, import or model), person (who answered) and probability (with
-        which the question was drawn). .npz or .jsonl: the answers as `collect_answers` returns
-        them.
+        .csv, .parquet, .xlsx: a row per answer, with the columns item, label, answer, source (who
+        chose the question: random, active, import or model; hint where the card showed what a model
+        thinks), person (who answered) and probability (with which the question was drawn).
+        .npz or .jsonl: the answers as `collect_answers` returns them.
 
     Returns
     -------
@@ -123,9 +130,7 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     >>> counts["asked"], counts["surely_not"]
     (1, 1)
     """
-    said = read_answers(project)
-    if said.empty:
-        raise _ask_for_answers(project)
+    said = _read_some(project)
     if is_table_name(path):
         write_table(_list_answers(project, said), path)
     else:
@@ -144,15 +149,20 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     }
 
 
-def _ask_for_answers(project: Project) -> ComesError:
-    return ComesError(f"{project.name} has no answers yet. Collect some: comes annotate serve.")
+def _read_some(project: Project) -> pd.DataFrame:
+    """Return the answers; raise if there are none."""
+    said = read_answers(project)
+    if said.empty:
+        raise ComesError(f"{project.name} has no answers yet. Collect some: comes annotate serve.")
+    return said
 
 
 def read_answers(project: Project) -> pd.DataFrame:
     """Return a row per answer that counts: item_id, class_id, answer, source, person, probability.
 
     Answers of people who are left out do not count, nor do those to control cards. Where the lead
-    has decided about a pair, nothing else that was said about it counts.
+    has decided about a pair, no other answer about it counts. Where a card has shown what a model
+    thinks, the source of all answers about its pair is "hint".
     """
     columns = {
         "item_id": cards.c.item_id,
@@ -164,49 +174,46 @@ def read_answers(project: Project) -> pd.DataFrame:
         "tab": answers.c.tab,
         "round": cards.c.round,
         PROBABILITY: cards.c.probability,
+        HINT: answers.c.hint,
     }
     query = (
         select(*columns.values())
         .join(cards, cards.c.id == answers.c.card_id)
-        .where(counts_for_training())
+        .where(_stands(), answers.c.answer != "skip")
     )
     with project.reading() as connection:
         said = pd.DataFrame(fetch_all(connection, query), columns=list(columns))
         # Sorted here: a database would look the answers up one by one, in the order of the cards.
         order = np.lexsort([said[name] for name in ("turn", "class_id", "item_id")])
         said = said.iloc[order].reset_index(drop=True)
-        first = read_first_rates(connection)
-    is_decided = said["tab"] == LEADS_TAB
-    if is_decided.any():
-        keys = pd.MultiIndex.from_frame(said[["item_id", "class_id"]])
-        said = said[is_decided | ~keys.isin(keys[is_decided])].reset_index(drop=True)
+        first = _read_first_rates(connection)
     is_first = said["round"].isna() & (said[SOURCE] == RANDOM)
     chance = said[PROBABILITY].astype(float)
     said[PROBABILITY] = chance.mask(is_first, said["class_id"].map(first).astype(float))
-    return said.drop(columns=["turn", "tab", "round"])
+    is_decided = said["tab"] == LEADS_TAB
+    said = said[is_decided | ~_share_pair(said, is_decided)].reset_index(drop=True)
+    said[SOURCE] = said[SOURCE].mask(_share_pair(said, said[HINT].notna()), HINT)
+    return said.drop(columns=["turn", "tab", "round", HINT])
 
 
-def counts_for_training() -> ColumnElement[bool]:
-    """Return the condition that an answer stands, says something, and is not left out."""
+def _share_pair(said: pd.DataFrame, rows: "pd.Series[bool]") -> "pd.Series[bool]":
+    """Return which answers are about the pair of one of some rows."""
+    if not rows.any():
+        return rows
+    return rows.groupby([said["item_id"], said["class_id"]]).transform("any")
+
+
+def _stands() -> ColumnElement[bool]:
+    """Return the condition that an answer was not undone, and counts."""
     left_out = select(people.c.name).where(people.c.left_out_at.is_not(None))
     return and_(
         answers.c.undone_at.is_(None),
-        answers.c.answer != "skip",
         cards.c.source != CONTROL,
         answers.c.annotator.not_in(left_out),
     )
 
 
-def fetch_all(connection: Connection, query: Select[Any]) -> list[Any]:
-    """Return all rows of a query as plain tuples, in half of the time that named rows take."""
-    found = connection.execute(query)
-    try:
-        return list(found.cursor.fetchall())
-    finally:
-        found.close()
-
-
-def read_first_rates(connection: Connection) -> dict[int, float]:
+def _read_first_rates(connection: Connection) -> dict[int, float]:
     """Return the probability with which the first cards of each class were drawn."""
     n_items = connection.execute(select(func.max(items.c.id))).scalar_one() or 1
     drawn = (
@@ -219,16 +226,20 @@ def read_first_rates(connection: Connection) -> dict[int, float]:
 
 def _combine(project: Project, said: pd.DataFrame) -> Dataset:
     """Return the answers with all items and classes."""
-    item_names, class_names = project.item_names, project.class_names
-    return combine_answers(
-        np.asarray(item_names, dtype=object)[said["item_id"] - 1],
-        np.asarray(class_names, dtype=object)[said["class_id"] - 1],
-        said["answer"],
-        class_names,
-        item_names=item_names,
-        people=said[PERSON] if said[PERSON].nunique() > 1 else None,
-        chosen=said[SOURCE].isin(BY_MODEL),
-        warn_of_disagreements=False,  # the overview counts them
+    person, people_names = pd.factorize(said[PERSON], sort=True)
+    is_one = len(people_names) < 2
+    codes = np.asarray(said["answer"].map(CODES), dtype=np.int8)
+    given = LongAnswers(
+        said["item_id"].to_numpy(np.int64) - 1,
+        said["class_id"].to_numpy(np.int64) - 1,
+        0 * person if is_one else person,
+        codes,
+        ("",) if is_one else tuple(people_names),
+    )
+    by_model = said[SOURCE].isin(BY_MODEL).to_numpy()
+    # The overview counts disagreements.
+    return combine_long(
+        given, by_model, project.item_names, project.class_names, warn_of_disagreements=False
     )
 
 
@@ -240,35 +251,28 @@ def _list_answers(project: Project, said: pd.DataFrame) -> pd.DataFrame:
     """
     item_names, class_names = project.item_names, project.class_names
     row, column = said["item_id"].to_numpy() - 1, said["class_id"].to_numpy() - 1
-    is_asked = np.zeros(len(item_names), dtype=bool)
-    is_asked[row] = True
-    silent = np.flatnonzero(~is_asked)
-    of_first = np.setdiff1d(np.arange(len(class_names)), [0, *column[row == 0]])
-    if is_asked[0] and 0 not in column[row == 0]:
-        of_first = np.append(of_first, 0)
+    silent = np.setdiff1d(np.arange(1, len(item_names)), row)
+    of_first = np.setdiff1d(np.arange(len(class_names)), column[row == 0])
+    n_silent = len(silent) + len(of_first)
     row = np.concatenate([row, silent, np.zeros(len(of_first), dtype=np.int64)])
     column = np.concatenate([column, np.zeros(len(silent), dtype=np.int64), of_first])
     order = np.lexsort((column, row))
-    n_silent = len(row) - len(said)
+    nothing = np.full(n_silent, "", dtype=object)
     columns = {
         "item": np.asarray(item_names, dtype=object)[row],
         "label": np.asarray(class_names, dtype=object)[column],
-        "answer": _extend(said["answer"], NOT_ASKED, n_silent),
-        SOURCE: _extend(said[SOURCE], "", n_silent),
-        PERSON: _extend(said[PERSON], "", n_silent),
+        "answer": np.concatenate([said["answer"], np.full(n_silent, NOT_ASKED, dtype=object)]),
+        SOURCE: np.concatenate([said[SOURCE], nothing]),
+        PERSON: np.concatenate([said[PERSON], nothing]),
         PROBABILITY: np.append(said[PROBABILITY].to_numpy().round(6), np.full(n_silent, np.nan)),
     }
     return pd.DataFrame({name: values[order] for name, values in columns.items()})
 
 
-def _extend(values: "pd.Series[Any]", word: str, count: int) -> npt.NDArray[Any]:
-    return np.concatenate([values.to_numpy(dtype=object), np.full(count, word, dtype=object)])
-
-
-class _Said(NamedTuple):
+class _Imported(NamedTuple):
     """An answer that a file has."""
 
-    pair: Pair
+    pair: tuple[int, int]  # numbers of an item and a class
     person: str
     answer: str
     by_model: bool
@@ -333,7 +337,7 @@ def import_answers(
     return {"taken": len(taken), "already_answered": len(said) - len(taken)}
 
 
-def _read_import(project: Project, path: Path, reading: ReadOptions) -> list[_Said]:
+def _read_import(project: Project, path: Path, reading: ReadOptions) -> list[_Imported]:
     """Return the answers of a file, by the numbers of item and class."""
     dataset = open_dataset(path, reading)
     rows = {name: number for number, name in enumerate(project.item_names, 1)}
@@ -348,32 +352,32 @@ def _read_import(project: Project, path: Path, reading: ReadOptions) -> list[_Sa
     if said is None:
         row, column = (found.codes != State.NOT_ASKED).nonzero()
         said = LongAnswers(row, column, row * 0, found.codes[row, column], ("",))
-    heard: dict[tuple[Pair, str], _Said] = {}
+    known: dict[tuple[tuple[int, int], str], _Imported] = {}
     for row, column, person, code in zip(said.row, said.label, said.person, said.code, strict=True):
         pair = rows[dataset.items[row]], int(column) + 1
         name, answer = said.people[person] or f"({path.name})", State(code).word
-        before = heard.get((pair, name))
+        before = known.get((pair, name))
         if before is not None and before.answer != answer:
             answer = MAYBE  # they were not sure
         by_model = found.chosen is not None and bool(found.chosen[row, column])
-        heard[pair, name] = _Said(pair, name, answer, by_model)
-    return list(heard.values())
+        known[pair, name] = _Imported(pair, name, answer, by_model)
+    return list(known.values())
 
 
-def _find_cards(connection: Connection, said: Sequence[_Said]) -> dict[int, _Said]:
+def _find_cards(connection: Connection, said: Sequence[_Imported]) -> dict[int, _Imported]:
     """Return the answers to questions that nobody has answered, by the numbers of their cards.
 
-    A question without a card gets one, and what further people said gets cards of its own.
+    A question without a card gets one, and answers of further people get cards of their own.
     """
     columns = [cards.c[name] for name in ("item_id", "class_id", "turn", "is_done", "annotator")]
     known = {
         (row.item_id, row.class_id, row.turn): row for row in connection.execute(select(*columns))
     }
-    heard = {((i, c), row.annotator) for (i, c, _), row in known.items() if row.is_done}
-    places: dict[Place, _Said] = {}
+    answered = {((i, c), row.annotator) for (i, c, _), row in known.items() if row.is_done}
+    places: dict[Place, _Imported] = {}
     for one in said:
         first = known.get((*one.pair, 0))
-        if (first is not None and first.is_done) or (one.pair, one.person) in heard:
+        if (first is not None and first.is_done) or (one.pair, one.person) in answered:
             continue
         turns = ((*one.pair, turn) for turn in count())
         free = (t for t in turns if t not in places and not (t in known and known[t].is_done))
@@ -386,7 +390,7 @@ def _find_cards(connection: Connection, said: Sequence[_Said]) -> dict[int, _Sai
     return {number: places[place] for number, *key in numbers if (place := tuple(key)) in places}
 
 
-def _insert_imported(connection: Connection, taken: Mapping[int, _Said]) -> None:
+def _insert_imported(connection: Connection, taken: Mapping[int, _Imported]) -> None:
     """Insert answers by card, and mark the cards as done."""
     now = time.time()
     rows = (
@@ -410,37 +414,22 @@ def _insert_imported(connection: Connection, taken: Mapping[int, _Said]) -> None
     connection.execute(done.values(is_done=True, annotator=person))
 
 
-def read_raw_answers(
-    project: Project, *, since: float = 0.0, after: int = 0, most: int | None = None
-) -> pd.DataFrame:
+def export_raw_answers(project: Project, path: str | Path) -> dict[str, int]:
+    """Write every answer as it was given to a table; return how many answers and people."""
+    table = read_raw_answers(project)
+    if table.empty:
+        raise ComesError(f"{project.name} has no answers yet. Collect some: comes annotate serve.")
+    write_table(table, path)
+    return {"answers": len(table), "people": int(table[PERSON].nunique())}
+
+
+def read_raw_answers(project: Project) -> pd.DataFrame:
     """Return a row per answer that stands, in the order in which they came.
 
-    Answers to control cards, and of people who are left out, are not among them.
-
-    Parameters
-    ----------
-    project : Project
-    since : float
-        Seconds since 1970: answers from then on.
-    after : int
-        Number of an answer: those after it, to read page by page.
-    most : int, optional
-        How many at most.
-
-    Returns
-    -------
-    table : DataFrame
-        With the columns number, item, label, answer (no, yes, maybe or skip), person, at (a time in
-        UTC, ISO 8601), seconds, source, round and probability of the question, decision (whether
-        the lead decided) and comment (what people wrote about the card, in one line each).
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     read_raw_answers(project)[["item", "label", "answer", "person", "source"]]
-       item  label answer         person  source
-    0  rain  sport     no  (answers.csv)  random
+    Its columns are number, item, label, answer (no, yes, maybe or skip), person, at (a time in UTC,
+    ISO 8601), seconds, source, round and probability of the question, hint (probability that the
+    card showed), decision (whether the lead decided) and comment (what people wrote about the card,
+    in one line each). Answers to control cards, and of people who are left out, are not among them.
     """
     columns = {
         "number": answers.c.id,
@@ -453,67 +442,33 @@ def read_raw_answers(
         SOURCE: cards.c.source,
         "round": func.coalesce(cards.c.round, 0),
         PROBABILITY: cards.c.probability,
+        HINT: answers.c.hint,
         "decision": answers.c.tab,
         "comment": cards.c.id,
     }
-    left_out = select(people.c.name).where(people.c.left_out_at.is_not(None))
-    counts = and_(
-        answers.c.undone_at.is_(None),
-        answers.c.answered_at >= since,
-        answers.c.id > after,
-        cards.c.source != CONTROL,
-        answers.c.annotator.not_in(left_out),
-    )
     query = (
         select(*columns.values())
         .join(cards, cards.c.id == answers.c.card_id)
         .join(items, items.c.id == cards.c.item_id)
         .join(classes, classes.c.id == cards.c.class_id)
-        .where(counts)
+        .where(_stands())
         .order_by(answers.c.id)
-        .limit(most)
     )
     with project.reading() as connection:
         table = pd.DataFrame(fetch_all(connection, query), columns=list(columns))
-        written, first = _read_notes(connection), read_first_rates(connection)
+        written, first = _read_notes(connection), _read_first_rates(connection)
     names = dict(enumerate(project.class_names, 1))
     chance = table["label"].map({names[number]: rate for number, rate in first.items()})
     is_first = (table["round"] == 0) & (table[SOURCE] == RANDOM)
+    at = [datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds") for at in table["at"]]
     return table.assign(
-        at=[_tell_time(at) for at in table["at"]],
+        at=at,
         seconds=table["seconds"].astype(float),
+        hint=table[HINT].astype(float),
         probability=table[PROBABILITY].astype(float).mask(is_first, chance.astype(float)).round(6),
         decision=np.where(table["decision"] == LEADS_TAB, "lead", ""),
         comment=[written.get(card, "") for card in table["comment"]],
     )
-
-
-def export_raw_answers(project: Project, path: str | Path) -> dict[str, Any]:
-    """Write every answer as it was given; return how many there are.
-
-    Parameters
-    ----------
-    project : Project
-    path : path
-        A .csv, .parquet or other table, with the columns of `read_raw_answers`.
-
-    Returns
-    -------
-    counts : dict
-        Under answers and people.
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     export_raw_answers(project, project.folder / "raw.csv")
-    {'answers': 1, 'people': 1}
-    """
-    table = read_raw_answers(project)
-    if table.empty:
-        raise ComesError(f"{project.name} has no answers yet. Collect some: comes annotate serve.")
-    write_table(table, path)
-    return {"answers": len(table), "people": int(table[PERSON].nunique())}
 
 
 def _read_notes(connection: Connection) -> dict[int, str]:
@@ -523,7 +478,3 @@ def _read_notes(connection: Connection) -> dict[int, str]:
     for card, person, text in connection.execute(query):
         written.setdefault(card, []).append(f"{person}: {text or '(flagged)'}")
     return {card: "\n".join(lines) for card, lines in written.items()}
-
-
-def _tell_time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

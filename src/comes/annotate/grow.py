@@ -1,4 +1,4 @@
-"""A project that grows: more items, more classes, and cards for them at the rates it has."""
+"""A project that grows: more items, classes and questions, drawn at random or by a model."""
 
 import json
 import time
@@ -9,26 +9,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select, update
 
-from comes.annotate.asking import check_template
 from comes.annotate.cards import (
+    CONTROL_SHARE,
+    SHOWS_HINTS,
     Place,
     append_cards,
     next_round,
-    read_rates,
-    read_setting_of,
     sample_cards,
+    sample_more,
 )
 from comes.annotate.exchange import read_answers
-from comes.annotate.items import (
-    Classes,
-    Items,
-    ItemSource,
-    check_characters,
-    read_classes,
-    read_items,
-)
+from comes.annotate.items import Items, read_classes, read_items
 from comes.annotate.project import Project
 from comes.annotate.schema import (
     ACTIVE,
@@ -37,25 +30,31 @@ from comes.annotate.schema import (
     answers,
     cards,
     classes,
+    controls,
+    hints,
     insert_rows,
     items,
+    read_setting,
     rounds,
-    settings,
+    write_setting,
 )
 from comes.answers import AnswerRates
 from comes.answers.questions import Drawn, Round, Share, estimate_share, pool_shares
 from comes.datasets.labels import NO, YES
+from comes.datasets.long import BY_MODEL, HINT, MODEL, SOURCE
 from comes.errors import ComesError
 from comes.files import expanded
 
 BATCHES = "batches"  # setting: the last numbers of items that came together, all but the last
+FloatArray = npt.NDArray[np.float64]
 
 
 def add_items(
     project: Project,
-    item_source: str | Path | ItemSource,
+    item_source: str | Path,
     *,
     images: str | Path | None = None,
+    text_column: str | None = None,
     rate: float | None = None,
     seed: int = 0,
 ) -> dict[str, int]:
@@ -67,10 +66,8 @@ def add_items(
     Parameters
     ----------
     project : Project
-    item_source : path, or ItemSource
+    item_source, images, text_column
         As in `create_project`, and of the same kind: images or texts.
-    images : path, optional
-        The folder or .zip of the images that ``item_source`` names.
     rate : float, optional
         Share of the new items that are asked about each class; by default the share of the items
         that were drawn at random for the class so far.
@@ -92,23 +89,13 @@ def add_items(
     {'items_added': 1, 'left_out': 1, 'cards_added': 2}
     ['rain', 'goal', 'sun']
     """
-    if not isinstance(item_source, ItemSource):
-        item_source = ItemSource(item_source, images)
-    read = read_items(item_source)
+    read = read_items(item_source, images, text_column)
     kind = "text" if read.images is None else "image"
     if kind != project.kind:
         raise ComesError(
-            f"{Path(item_source.place).name} holds {kind}s, and {project.name} is a project of "
+            f"{Path(item_source).name} holds {kind}s, and {project.name} is a project of "
             f"{project.kind}s. Make another project for them."
         )
-    return insert_more_items(project, read, rate=rate, seed=seed)
-
-
-def insert_more_items(
-    project: Project, read: Items, *, rate: float | None = None, seed: int = 0
-) -> dict[str, int]:
-    """Insert items that were read, and cards for them; return how many."""
-    check_characters([*read.names, *(read.texts or ())])
     if rate is not None and not 0 < rate <= 1:
         raise ComesError(f"rate must be in (0, 1]; got {rate:g}.")
     with project.writing() as connection:
@@ -119,14 +106,70 @@ def insert_more_items(
             return counts | {"cards_added": 0}
         _insert_items(connection, project, read, new, len(known), apart=rate is not None)
         numbers = np.arange(len(known) + 1, len(known) + len(new) + 1)
-        rates = read_rates(connection)
+        rates = _read_rates(connection)
         if rate is not None:
             rates = dict.fromkeys(rates, rate)
-        by = read_setting_of(connection, "by")
-        drawn = _draw_for_items(numbers, rates, seed + len(known), by)
+        drawn = _draw_for_items(numbers, rates, seed + len(known), read_setting(connection, "by"))
         how = None if rate is None else [{"round": next_round(connection), "probability": rate}]
         n_cards = append_cards(connection, drawn, RANDOM, how and how * len(drawn))
         return counts | {"cards_added": n_cards}
+
+
+def _insert_items(
+    connection: Connection,
+    project: Project,
+    read: Items,
+    new: Sequence[int],
+    n_known: int,
+    *,
+    apart: bool,
+) -> None:
+    """Insert items behind those that there are."""
+    texts: Sequence[str | None] = read.texts or [None] * len(read.names)
+    place = None if read.images is None else str(read.images.resolve())
+    own = None if project.source is None else str(project.source)
+    rows = (
+        {
+            "id": number,
+            "name": read.names[row],
+            "text": texts[row],
+            "source": None if place == own else place,
+        }
+        for number, row in enumerate(new, n_known + 1)
+    )
+    insert_rows(connection, items, rows)
+    is_later = connection.execute(select(func.max(cards.c.round))).scalar_one() is not None
+    if is_later or apart:  # earlier rounds could not draw these items, or not at this rate
+        ends = [*json.loads(read_setting(connection, BATCHES) or "[]"), n_known]
+        write_setting(connection, BATCHES, json.dumps(ends))
+
+
+def _draw_for_items(
+    numbers: npt.NDArray[np.int64], rates: dict[int, float], seed: int, by: str | None
+) -> list[Place]:
+    """Draw cards for new items, each class at its rate, in blocks of a class or of an item."""
+    rng, drawn = np.random.default_rng(seed), []
+    if by == "item":
+        rate = max(rates.values(), default=0.0)
+        chosen = rng.choice(numbers, _round_by_chance(rate * len(numbers), rng), replace=False)
+        return [(int(item), class_, 0) for item in chosen for class_ in rates]
+    for class_ in rng.permutation(list(rates)).tolist():
+        n_asked = _round_by_chance(rates[class_] * len(numbers), rng)
+        own = rng.choice(numbers, n_asked, replace=False)
+        drawn += [(int(item), class_, 0) for item in own]
+    return drawn
+
+
+def _round_by_chance(number: float, rng: np.random.Generator) -> int:
+    """Return a whole number near it, which it is on average: few items keep their rate, too."""
+    return int(np.floor(number + rng.random()))
+
+
+def _read_rates(connection: Connection) -> dict[int, float]:
+    """Return the share of the items that was drawn at random for each class, by its number."""
+    usual = float(read_setting(connection, "rate") or 0.1)
+    found = connection.execute(select(classes.c.id, classes.c.rate).order_by(classes.c.id))
+    return {number: usual if rate is None else rate for number, rate in found}
 
 
 def add_classes(
@@ -159,25 +202,14 @@ def add_classes(
     {'classes_added': 1, 'left_out': 1, 'cards_added': 2}
     ['sport', 'weather', 'travel']
     """
-    return insert_more_classes(project, read_classes(expanded(class_source)), rate=rate, seed=seed)
-
-
-def insert_more_classes(
-    project: Project, read: Classes, *, rate: float | None = None, seed: int = 0
-) -> dict[str, int]:
-    """Insert classes that were read, and cards for them; return how many."""
-    questions = [question for question in read.questions if question]
-    check_characters([*read.names, *read.descriptions, *questions])
-    for question in questions:
-        check_template(question)
-    n_items = len(project.item_names)
+    read, n_items = read_classes(expanded(class_source)), len(project.item_names)
     with project.writing() as connection:
         known = set(connection.execute(select(classes.c.name)).scalars())
         new = [row for row, name in enumerate(read.names) if name not in known]
         counts = {"classes_added": len(new), "left_out": len(read.names) - len(new)}
         if not new:
             return counts | {"cards_added": 0}
-        share = float(read_setting_of(connection, "rate") or 0.1) if rate is None else rate
+        share = float(read_setting(connection, "rate") or 0.1) if rate is None else rate
         drawn = sample_cards(n_items, len(new), share, seed=seed + len(known))
         rows = [
             {
@@ -195,77 +227,127 @@ def insert_more_classes(
         return counts | {"cards_added": append_cards(connection, places, RANDOM)}
 
 
-def read_batches(connection: Connection, n_items: int) -> list[tuple[int, int]]:
-    """Return the first and last numbers of items that could be drawn in the same rounds."""
-    ends = [*json.loads(read_setting_of(connection, BATCHES) or "[]"), n_items]
-    return [(start + 1, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed: int = 0) -> int:
+    """Ask about more items of some classes, drawn among those not drawn yet; return how many.
+
+    The rate is a share of all items. A card that a model chose before and that is drawn now counts
+    as drawn.
+    """
+    numbers = project.number_classes(list(dict.fromkeys(wanted)))
+    n_items = len(project.item_names)
+    with project.writing() as connection:
+        n_drawn, number_of_round, rates = 0, next_round(connection), _read_rates(connection)
+        for number in numbers:
+            is_own = cards.c.class_id == number, cards.c.source != CONTROL
+            own = select(cards.c.item_id, cards.c.source).where(*is_own)
+            source_of = {row.item_id: row.source for row in connection.execute(own)}
+            drawn = np.zeros(n_items, dtype=bool)
+            drawn[[item - 1 for item, source in source_of.items() if source not in BY_MODEL]] = True
+            more = [row + 1 for row in sample_more(drawn, rate, seed + number)]
+            is_chosen = cards.c.item_id.in_([item for item in more if item in source_of])
+            connection.execute(update(cards).where(*is_own, is_chosen).values(source=RANDOM))
+            new = [(item, number, 0) for item in more if item not in source_of]
+            n_open = max(n_items - len(source_of), 1)
+            drawn_with = [{"round": number_of_round, "probability": len(new) / n_open}] * len(new)
+            append_cards(connection, new, RANDOM, drawn_with)
+            is_class, grown = classes.c.id == number, min(1.0, rates[number] + rate)
+            connection.execute(update(classes).where(is_class).values(rate=grown))
+            n_drawn += len(more)
+    return n_drawn
 
 
-def _insert_items(
-    connection: Connection,
-    project: Project,
-    read: Items,
-    new: Sequence[int],
-    n_known: int,
-    *,
-    apart: bool,
-) -> None:
-    """Insert items behind those that there are."""
-    texts: Sequence[str | None] = read.texts or [None] * len(read.names)
-    place = None if read.images is None else str(read.images.resolve())
-    own = None if project.source is None else str(project.source)
-    rows = (
-        {
-            "id": number,
-            "name": read.names[row],
-            "text": texts[row],
-            "source": None if place == own else place,
-        }
-        for number, row in enumerate(new, n_known + 1)
-    )
-    insert_rows(connection, items, rows)
-    is_later = connection.execute(select(func.max(cards.c.round))).scalar_one() is not None
-    if is_later or apart:  # earlier rounds could not draw these items, or not at this rate
-        ends = [*json.loads(read_setting_of(connection, BATCHES) or "[]"), n_known]
-        connection.execute(settings.delete().where(settings.c.name == BATCHES))
-        connection.execute(insert(settings).values(name=BATCHES, value=json.dumps(ends)))
+def add_chosen_cards(project: Project, pairs: str | Path | pd.DataFrame) -> int:
+    """Ask about the pairs of a table of item and label that a model chose; return how many.
+
+    Pairs that have a card already are left out. The answers count in the likelihood, but not in
+    estimated rates and priors, nor in the sums of COMES, which need pairs drawn at random.
+    """
+    chosen = project.number_pairs(pairs).drop_duplicates().itertuples(index=False, name=None)
+    with project.writing() as connection:
+        is_asked = cards.c.source != CONTROL  # which may also be asked for its answer
+        asked = connection.execute(select(cards.c.item_id, cards.c.class_id).where(is_asked))
+        known = {(row.item_id, row.class_id) for row in asked}
+        new = [(*pair, 0) for pair in chosen if pair not in known]
+        return append_cards(connection, new, MODEL, [{"round": next_round(connection)}] * len(new))
 
 
-def _draw_for_items(
-    numbers: npt.NDArray[np.int64], rates: dict[int, float], seed: int, by: str | None
-) -> list[Place]:
-    """Draw cards for new items, each class at its rate, in blocks of a class or of an item."""
-    rng, drawn = np.random.default_rng(seed), []
-    if by == "item":
-        rate = max(rates.values(), default=0.0)
-        chosen = rng.choice(numbers, _round_by_chance(rate * len(numbers), rng), replace=False)
-        return [(int(item), class_, 0) for item in chosen for class_ in rates]
-    for class_ in rng.permutation(list(rates)).tolist():
-        n_asked = _round_by_chance(rates[class_] * len(numbers), rng)
-        own = rng.choice(numbers, n_asked, replace=False)
-        drawn += [(int(item), class_, 0) for item in own]
-    return drawn
+def reopen_skipped_cards(project: Project) -> int:
+    """Ask again what people skipped; return how many cards that are."""
+    skips = answers.c.answer == "skip", answers.c.undone_at.is_(None)
+    free = {"is_done": False, "tab": None, "annotator": None, "leased_until": None}
+    with project.writing() as connection:
+        skipped = cards.c.id.in_(select(answers.c.card_id).where(*skips))
+        connection.execute(update(cards).where(skipped).values(**free))
+        undone = update(answers).where(*skips).values(undone_at=time.time())
+        return connection.execute(undone).rowcount
 
 
-def _round_by_chance(number: float, rng: np.random.Generator) -> int:
-    """Return a whole number near it, which it is on average: few items keep their rate, too."""
-    return int(np.floor(number + rng.random()))
+def set_controls(project: Project, known: str | Path | pd.DataFrame, share: float = 0.05) -> int:
+    r"""Mix in cards whose answers are known, in place of those known before; return how many.
 
+    Parameters
+    ----------
+    project : Project
+    known : path, or DataFrame
+        With the columns item, label and answer: no or yes.
+    share : float
+        About this share of the cards that people get are control cards, in [0, 0.5].
 
-FloatArray = npt.NDArray[np.float64]
-
-
-def find_open_pairs(project: Project) -> npt.NDArray[np.bool_]:
-    """Return which pairs of item and class nobody was to be asked about, (n_items, n_classes).
-
-    A control card, whose answer is known, is no question.
+    Returns
+    -------
+    n_controls : int
 
     Examples
     --------
     >>> from comes.annotate import trial_project
-    >>> with trial_project(rate=0.5) as project:
-    ...     find_open_pairs(project).sum(axis=0)
-    array([0, 1])
+    >>> known = pd.DataFrame({"item": ["rain"], "label": ["weather"], "answer": ["yes"]})
+    >>> with trial_project() as project:
+    ...     set_controls(project, known, share=0.1)
+    1
+    """
+    if not 0 <= share <= 0.5:
+        raise ComesError(f"the share of control cards must be in [0, 0.5]; got {share:g}.")
+    numbered = project.number_answers(known, ("no", "yes"))
+    rows = [
+        {"item_id": item, "class_id": class_, "known": answer} for item, class_, answer in numbered
+    ]
+    with project.writing() as connection:
+        connection.execute(delete(controls))
+        insert_rows(connection, controls, rows)
+        write_setting(connection, CONTROL_SHARE, str(share))
+    return len(rows)
+
+
+def set_hints(project: Project, probabilities: FloatArray) -> int:
+    """Show on each open card how likely a model thinks the class; return how many pairs that are.
+
+    The probabilities are of shape (n_items, n_classes). Answers to cards that showed one count in
+    the likelihood, but not in estimated rates and priors.
+    """
+    with project.writing() as connection:
+        open_cards = select(cards.c.item_id, cards.c.class_id).where(~cards.c.is_done)
+        known = select(controls.c.item_id, controls.c.class_id)  # else these would be told apart
+        pairs = connection.execute(open_cards.union(known)).all()
+        connection.execute(delete(hints))
+        rows = (
+            {"item_id": i, "class_id": j, "probability": float(probabilities[i - 1, j - 1])}
+            for i, j in pairs
+        )
+        insert_rows(connection, hints, rows)
+        write_setting(connection, SHOWS_HINTS, "1")
+    return len(pairs)
+
+
+def read_batches(connection: Connection, n_items: int) -> list[tuple[int, int]]:
+    """Return the first and last numbers of items that could be drawn in the same rounds."""
+    ends = [*json.loads(read_setting(connection, BATCHES) or "[]"), n_items]
+    return [(start + 1, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def find_open_pairs(project: Project) -> npt.NDArray[np.bool_]:
+    """Return which pairs nobody was to be asked about, (n_items, n_classes).
+
+    A control card, whose answer is known, is no question.
     """
     with project.reading() as connection:
         return _find_open(connection)
@@ -280,39 +362,11 @@ def add_active_cards(
     seed: int = 0,
     learned_at: float | None = None,
 ) -> int:
-    """Ask next about pairs that were drawn by chance, with probabilities that a model gave.
+    """Ask next about pairs that were drawn with probabilities of a model; return the round.
 
-    Their answers count in the likelihood. What was drawn, and how, is kept, so that
-    `estimate_shares` stays right.
-
-    Parameters
-    ----------
-    project : Project
-    drawn : Drawn
-        From `comes.answers.questions`, of the pairs that `find_open_pairs` returned.
-    relevance : array of shape (n_items, n_classes)
-        As the model sees it.
-    rates : comes.answers.AnswerRates, optional
-        How often people dare to say "no" and "yes"; by default always.
-    seed : int
-        That of the draw, to be kept.
-    learned_at : float, optional
-        When the answers were read that the model knows, in seconds since 1970; by default now.
-
-    Returns
-    -------
-    round : int
-        The number of the round.
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> from comes.answers.questions import draw_questions
-    >>> with trial_project(rate=0.5) as project:
-    ...     eta = np.full((2, 2), 0.5)
-    ...     drawn = draw_questions(eta, 1, is_open=find_open_pairs(project))
-    ...     add_active_cards(project, drawn, eta), project.count_cards()
-    (2, 4)
+    Their answers count in the likelihood. What was drawn from the pairs of `find_open_pairs`, and
+    how, is kept with the relevance that the model expects and the rates at which people say no and
+    yes, so that `estimate_shares` stays right. The model knows the answers up to ``learned_at``.
     """
     one = np.ones(relevance.shape[1])
     rates = AnswerRates(one, one) if rates is None else rates
@@ -337,15 +391,7 @@ def add_active_cards(
 
 
 def count_new_answers(project: Project) -> int:
-    """Return how many answers came since a model last drew questions, or in all.
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     count_new_answers(project)
-    1
-    """
+    """Return how many answers came since a model last drew questions, or in all."""
     with project.reading() as connection:
         last = connection.execute(select(func.max(rounds.c.made_at))).scalar_one() or 0.0
         stands = answers.c.undone_at.is_(None), answers.c.answer != "skip"
@@ -354,15 +400,7 @@ def count_new_answers(project: Project) -> int:
 
 
 def count_rounds(project: Project) -> int:
-    """Return how many rounds of questions a model has drawn.
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     count_rounds(project)
-    0
-    """
+    """Return how many rounds of questions a model has drawn."""
     with project.reading() as connection:
         return len(connection.execute(select(rounds.c.round).distinct()).all())
 
@@ -458,8 +496,9 @@ def _read_questions(project: Project) -> pd.DataFrame:
     with project.reading() as connection:
         rows = connection.execute(select(*columns).where(cards.c.turn == 0)).all()
     asked = pd.DataFrame(rows, columns=[column.name for column in columns])
-    said = read_answers(project).groupby(["item_id", "class_id"])["answer"]
-    agreed = said.first().where(said.nunique() == 1, "").reset_index()
+    said = read_answers(project)
+    by_pair = said[said[SOURCE] != HINT].groupby(["item_id", "class_id"])["answer"]
+    agreed = by_pair.first().where(by_pair.nunique() == 1, "").reset_index()
     table = asked.merge(agreed, how="left", on=["item_id", "class_id"])
     is_control, is_first = table["source"] == CONTROL, table["round"].isna()
     table.loc[is_control, "answer"] = table.loc[is_control, "known"]

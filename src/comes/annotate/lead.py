@@ -16,11 +16,12 @@ import pandas as pd
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from comes.annotate.cards import FROZEN, RefusedError, number_rows
+from comes.annotate.cards import RefusedError
 from comes.annotate.project import Project
 from comes.annotate.schema import (
     CONTROL,
     DECISION,
+    FROZEN,
     LEADS_TAB,
     answers,
     cards,
@@ -30,10 +31,11 @@ from comes.annotate.schema import (
     people,
     settings,
 )
-from comes.annotate.summary import MAYBE, NO, SKIP, SOURCES, YES, Ledger, Said
+from comes.annotate.summary import MAYBE, NO, SKIP, SOURCES, YES, AnswerColumns
 from comes.errors import ComesError, listed
 
 Verdict = Literal["no", "maybe", "yes"]
+LEAD = "the lead"  # who decides, unless it is a person with a name
 _CONTROL = SOURCES.index(CONTROL)
 
 
@@ -64,7 +66,7 @@ def decide_pair(
         connection.execute(insert(answers).values(said))
 
 
-def find_disagreements(said: Said, *, with_decided: bool = False) -> list[tuple[int, int]]:
+def find_disagreements(said: AnswerColumns, *, with_decided: bool = False) -> list[tuple[int, int]]:
     """Return the pairs on which people disagree: no against yes first, then no against maybe.
 
     Items and classes are numbered from 1.
@@ -294,75 +296,12 @@ def set_left_out(project: Project, name: str, is_left_out: bool = True) -> None:
         ) from None
 
 
-def set_frozen(project: Project, is_frozen: bool = True) -> None:
-    """Take no more answers, or take them again.
-
-    Parameters
-    ----------
-    project : Project
-    is_frozen : bool
-
-    Examples
-    --------
-    >>> from comes.annotate import summarise, trial_project
-    >>> with trial_project() as project:
-    ...     set_frozen(project)
-    ...     summarise(project).frozen_at is not None
-    True
-    """
-    with project.writing() as connection:
-        freeze(connection, is_frozen=is_frozen, now=time.time())
-
-
-def list_disagreements(project: Project) -> list[dict[str, str]]:
-    """Return the pairs that people disagree on and the lead has not decided, with who said what.
-
-    Returns
-    -------
-    rows : list of dict
-        With item, label and said; no against yes comes first.
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     list_disagreements(project)
-    []
-    """
-    pairs = find_disagreements(Ledger(project).read())
-    with project.reading() as connection:
-        return [
-            {
-                "item": pair["name"],
-                "label": pair["class"],
-                "said": ", ".join(f"{row['annotator']}: {row['answer']}" for row in pair["said"]),
-            }
-            for pair in show_disagreements(connection, pairs)
-        ]
-
-
 def decide_pairs(project: Project, decisions: str | Path | pd.DataFrame, name: str) -> int:
-    """Store what the lead decides about pairs; return how many.
+    """Store what the lead decides about pairs, a table of item, label and answer; return how many.
 
     A decision is what counts of a pair, in place of what people said about it.
-
-    Parameters
-    ----------
-    project : Project
-    decisions : path, or DataFrame
-        With the columns item, label and answer: no, maybe or yes.
-    name : str
-        Who decides.
-
-    Examples
-    --------
-    >>> from comes.annotate import collect_answers, trial_project
-    >>> table = pd.DataFrame({"item": ["rain"], "label": ["sport"], "answer": ["yes"]})
-    >>> with trial_project() as project:
-    ...     print(decide_pairs(project, table, "Ada"), collect_answers(project).answers)
-    1 Answers about 2 rows and 2 labels: 1 of 4 pairs asked, 0 no, 1 yes, 0 maybe
     """
-    rows = number_rows(project, decisions, ("no", "maybe", "yes"))
+    rows = project.number_answers(decisions, ("no", "maybe", "yes"))
     try:
         with project.writing() as connection:
             for item, class_, verdict in rows:
@@ -387,16 +326,12 @@ class KnownNameError(RefusedError):
 
 
 def clean_name(given: str) -> str:
-    """Return a name as it is kept: composed letters, single blanks; refuse what cannot be seen.
-
-    Examples
-    --------
-    >>> clean_name("  Ada   Lovelace ")
-    'Ada Lovelace'
-    """
+    """Return a name as it is kept: composed letters, single blanks; refuse what cannot be seen."""
     composed = unicodedata.normalize("NFC", given)
     if not composed.isprintable():
         raise RefusedError(422, "a name must consist of visible characters")
+    if _fold(composed) == _fold(LEAD):
+        raise RefusedError(422, "this name is the lead's; choose another")
     return " ".join(composed.split())
 
 

@@ -10,8 +10,7 @@ import hmac
 import math
 import secrets
 import time
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from sqlalchemy import delete, insert, select, update
 
@@ -25,18 +24,8 @@ OLD_TOKEN = "token_digest"  # the setting of an earlier version
 FRESH = 1.0  # seconds for which a server trusts the links that it has read
 
 
-@dataclass(frozen=True)
-class Link:
-    """A link that lets somebody in.
-
-    Examples
-    --------
-    >>> from comes.annotate import list_links, make_link, trial_project
-    >>> with trial_project() as project:
-    ...     _ = make_link(project, "annotator", "Ada")
-    ...     print(list_links(project)[0].role)
-    annotator
-    """
+class Link(NamedTuple):
+    """A link that lets somebody in."""
 
     digest: str
     role: str
@@ -55,36 +44,17 @@ def digest_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def make_link(project: Project, role: str, label: str) -> str:
-    """Make a link, beside those that there are, and return its token.
+def make_link(project: Project, role: str, label: str, token: str | None = None) -> str:
+    """Store a link for somebody, and return its token, which is not stored; a new one by default.
 
     A running server knows it within a second.
-
-    Parameters
-    ----------
-    project : Project
-    role : {"annotator", "lead"}
-    label : str
-        Whom it is for.
-
-    Returns
-    -------
-    token : str
-        It is not stored, so keep it.
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     len(make_link(project, "annotator", "Ada"))
-    43
     """
     if role not in ROLES:
         raise ComesError(f"a role must be one of {', '.join(ROLES)}; got {role!r}.")
     label = " ".join(label.split())
     if not label:
-        raise ComesError("a link must say whom it is for; got an empty name. Give --for NAME.")
-    token = secrets.token_urlsafe(32)
+        raise ComesError("a link must say whom it is for; got an empty name. Give a name.")
+    token = token or secrets.token_urlsafe(32)
     row = {"digest": digest_token(token), "role": role, "label": label, "made_at": time.time()}
     with project.writing() as connection:
         connection.execute(insert(links).values(row))
@@ -92,16 +62,7 @@ def make_link(project: Project, role: str, label: str) -> str:
 
 
 def list_links(project: Project) -> list[Link]:
-    """Return all links of a project, revoked ones too; the oldest comes first.
-
-    Examples
-    --------
-    >>> from comes.annotate import make_link, trial_project
-    >>> with trial_project() as project:
-    ...     _ = make_link(project, "lead", "Ada")
-    ...     [(link.role, link.label) for link in list_links(project)]
-    [('lead', 'Ada')]
-    """
+    """Return all links of a project, revoked ones too; the oldest comes first."""
     old = select(settings.c.value).where(settings.c.name == OLD_TOKEN)
     with project.reading() as connection:
         rows = connection.execute(select(links).order_by(links.c.made_at, links.c.digest)).all()
@@ -114,25 +75,11 @@ def revoke_links(project: Project, wanted: str | None = None) -> list[Link]:
     """Revoke the links of one label or number, or all of them; return those.
 
     A running server knows it within a second.
-
-    Parameters
-    ----------
-    project : Project
-    wanted : str, optional
-        The label or the number of links; None revokes all.
-
-    Examples
-    --------
-    >>> from comes.annotate import make_link, trial_project
-    >>> with trial_project() as project:
-    ...     _ = make_link(project, "annotator", "Ada")
-    ...     [link.label for link in revoke_links(project, "Ada")]
-    ['Ada']
     """
-    known = [link for link in list_links(project) if link.revoked_at is None]
-    ended = [link for link in known if wanted in (None, link.label, link.number)]
+    valid = [link for link in list_links(project) if link.revoked_at is None]
+    ended = [link for link in valid if wanted in (None, link.label, link.number)]
     if wanted is not None and not ended:
-        names = ", ".join(f"{link.number} ({link.label})" for link in known) or "none"
+        names = ", ".join(f"{link.number} ({link.label})" for link in valid) or "none"
         raise ComesError(f"a link to revoke must be one that is valid: {names}; got {wanted!r}.")
     digests = [link.digest for link in ended]
     is_old = settings.c.name == OLD_TOKEN, settings.c.value.in_(digests)
@@ -144,18 +91,7 @@ def revoke_links(project: Project, wanted: str | None = None) -> list[Link]:
 
 
 class KnownLinks:
-    """The valid links of a project, as a running server knows them.
-
-    Examples
-    --------
-    >>> from comes.annotate import make_link, trial_project
-    >>> with trial_project() as project:
-    ...     token = make_link(project, "annotator", "Ada")
-    ...     known = KnownLinks(project)
-    ...     known.read()
-    ...     print(known.find_role(token), known.find_role("another"))
-    annotator None
-    """
+    """The valid links of a project, as a running server knows them."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -164,7 +100,7 @@ class KnownLinks:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether what is known was read a moment ago."""
+        """Whether the links were read a moment ago."""
         return time.monotonic() < self._read_at + FRESH
 
     def read(self) -> None:

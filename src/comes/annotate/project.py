@@ -10,60 +10,38 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from sqlalchemy import Connection, Engine, Table, func, insert, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from comes.annotate.asking import Asking, describe_asking
+from comes.annotate.asking import add_questions, describe_asking
 from comes.annotate.cards import By, Cards, sample_cards
-from comes.annotate.items import Classes, Items, ItemSource, read_classes, read_items
+from comes.annotate.items import Classes, Items, read_classes, read_items
 from comes.annotate.schema import (
     RANDOM,
     WRITES,
-    bring_up_to_date,
     cards,
     classes,
     create_indexes,
     create_tables,
+    disable_journal,
     explain,
-    hurry_sqlite,
     insert_rows,
     items,
+    migrate,
     open_engine,
+    read_setting,
     settings,
+    write_setting,
 )
 from comes.datasets import Images
-from comes.errors import ComesError
+from comes.datasets.table import read_table
+from comes.errors import ComesError, listed
 from comes.files import expanded, replacing_folder
-
-OTHERS = 0o004  # may read
-
-
-def make_private(folder: Path) -> None:
-    """Let only the owner open the folder of a project and the files in it.
-
-    SQLite gives the files that it makes beside a database the mode of the database.
-    """
-    with suppress(OSError):  # somebody else's, or a file system without modes
-        folder.chmod(0o700)
-        for path in folder.iterdir():
-            if path.is_file() and not path.is_symlink():
-                path.chmod(0o600)
-
-
-def is_open_to_all(path: Path) -> bool:
-    """Return whether every user of this machine may read a file of ours.
-
-    A team that shares a project by its group takes this right from all others.
-    """
-    try:
-        stat = path.stat()
-    except OSError:
-        return False
-    return bool(stat.st_mode & OTHERS) and stat.st_uid == getattr(os, "getuid", lambda: -1)()
-
 
 DESCRIPTION = "project.json"
 DATABASE = "answers.db"
+OTHERS = 0o004  # may read
 
 
 @dataclass(frozen=True)
@@ -134,11 +112,11 @@ class Project:
         if self.source is None:
             return None
         names = self.item_names
-        if len(self._known.get("images", ())) != len(names):
+        if len(self._cache.get("images", ())) != len(names):
             places = self._read_column(items.c.source, items.c.id)
             own = [self.source if place is None else Path(place) for place in places]
-            self._known["images"] = Images(own[: len(names)], names)
-        images: Images = self._known["images"]
+            self._cache["images"] = Images(own[: len(names)], names)
+        images: Images = self._cache["images"]
         return images
 
     @cached_property
@@ -146,31 +124,111 @@ class Project:
         """What tells this project from all others, also from those of the same name."""
         return self.read_setting("identity") or ""
 
+    @property
+    def question(self) -> str:
+        """The question about the first class, as people read it."""
+        query = select(classes.c.name.label("class"), classes.c.question).order_by(classes.c.id)
+        with self.reading() as connection:
+            first = connection.execute(query.limit(1)).one()
+            card = {**first._mapping, "text": None if self.kind == "image" else ""}
+            return str(add_questions(connection, [card])[0]["question"])
+
+    def change_asking(
+        self,
+        question: str | None = None,
+        asks_yes: bool | None = None,
+        language: str | None = None,
+        guidelines: str | Path | None = None,
+    ) -> None:
+        """Change how people are asked, as in `create_project`; what is None stays as it is.
+
+        Answers stay as they are, so change the meaning of a question only in a new project.
+        """
+        changed = describe_asking(question, asks_yes, language, guidelines, self.class_names)
+        with self.writing() as connection:
+            for name, value in changed.items():
+                write_setting(connection, name, value)
+
     def count_cards(self) -> int:
         """Return how many cards there are."""
         with self.reading() as connection:
             return connection.execute(select(func.count()).select_from(cards)).scalar_one()
 
     def count_questions(self) -> int:
-        """Return how many pairs of an item and a class are asked about."""
+        """Return how many (item, class) pairs are asked about."""
         with self.reading() as connection:
-            query = select(func.count()).where(cards.c.turn == 0)  # every question has a first card
-            return connection.execute(query).scalar_one()
+            first = select(func.count()).select_from(cards).where(cards.c.turn == 0)
+            return connection.execute(first).scalar_one()
 
     def read_setting(self, name: str) -> str | None:
-        """Return what is stored under a name; None if nothing is."""
+        """Return a setting; None if there is none."""
         with self.reading() as connection:
-            query = select(settings.c.value).where(settings.c.name == name)
-            return connection.execute(query).scalar_one_or_none()
+            return read_setting(connection, name)
 
     def write_setting(self, name: str, value: str) -> None:
-        """Store a value under a name."""
+        """Store a setting."""
         with self.writing() as connection:
-            connection.execute(settings.delete().where(settings.c.name == name))
-            connection.execute(insert(settings).values(name=name, value=value))
+            write_setting(connection, name, value)
+
+    def number_items(self, names: Sequence[str]) -> list[int]:
+        """Return the numbers of items; raise if the project has no such item."""
+        known = {name: number for number, name in enumerate(self.item_names, 1)}
+        if unknown := [name for name in names if name not in known]:
+            raise ComesError(f"the project has no item {listed(unknown, 3)}. Correct the names.")
+        return [known[name] for name in names]
+
+    def number_classes(self, names: Sequence[str]) -> list[int]:
+        """Return the numbers of classes; raise if the project has no such class."""
+        known = {name: number for number, name in enumerate(self.class_names, 1)}
+        if unknown := [name for name in dict.fromkeys(names) if name not in known]:
+            raise ComesError(
+                f"the project has no class {listed(unknown, 3)}; it has {listed(list(known))}. A "
+                "new class goes into a file, a name on each line: comes annotate add PROJECT "
+                "--new-classes FILE."
+            )
+        return [known[name] for name in names]
+
+    def number_pairs(self, given: str | Path | pd.DataFrame, *more: str) -> pd.DataFrame:
+        """Return a table of items and labels by their numbers, item_id and class_id.
+
+        The columns in ``more`` are kept; all columns must be there.
+        """
+        needed = ("item", "label", *more)
+        table = given if isinstance(given, pd.DataFrame) else read_table(Path(given), needed)
+        if missing := [name for name in needed if name not in table]:
+            raise ComesError(
+                f"the table must have the columns {listed(needed)}; {listed(missing)} is missing. "
+                "Add it."
+            )
+        return pd.DataFrame(
+            {
+                "item_id": self.number_items(table["item"].astype(str).str.strip().tolist()),
+                "class_id": self.number_classes(table["label"].astype(str).str.strip().tolist()),
+                **{name: table[name].to_numpy() for name in more},
+            }
+        )
+
+    def number_answers(
+        self, given: str | Path | pd.DataFrame, words: Sequence[str]
+    ) -> list[tuple[int, int, Any]]:
+        """Return the numbers of item and class, and the answer, of each row of a table."""
+        table = self.number_pairs(given, "answer")
+        said = table["answer"].astype(str).str.strip()
+        if (twice := table.duplicated(["item_id", "class_id"])).any():
+            item, label, _ = table[twice].iloc[0]
+            raise ComesError(
+                f"an item and a label must be there once; {self.item_names[item - 1]}, "
+                f"{self.class_names[label - 1]} is there more often. Leave one of them."
+            )
+        if unknown := [word for word in said.unique() if word not in words]:
+            raise ComesError(
+                f"the answer of a row must be {' or '.join(words)}; got {listed(unknown, 3)}. "
+                "Correct the table."
+            )
+        return list(zip(table["item_id"].tolist(), table["class_id"].tolist(), said, strict=True))
 
     @cached_property
-    def _known(self) -> dict[str, Any]:
+    def _cache(self) -> dict[str, Any]:
         """What was read before, by name."""
         return {}
 
@@ -178,9 +236,9 @@ class Project:
         """Return the names in a table, read again if it has grown: numbers are 1, 2, 3, ..."""
         with self.reading() as connection:
             last = connection.execute(select(func.max(table.c.id))).scalar_one() or 0
-        if len(self._known.get(table.name, ())) != last:
-            self._known[table.name] = self._read_column(table.c.name, table.c.id)
-        names: list[str] = self._known[table.name]
+        if len(self._cache.get(table.name, ())) != last:
+            self._cache[table.name] = self._read_column(table.c.name, table.c.id)
+        names: list[str] = self._cache[table.name]
         return names
 
     def _read_column(self, column: Any, order: Any) -> list[Any]:
@@ -190,17 +248,22 @@ class Project:
 
 def create_project(
     folder: str | Path,
-    item_source: str | Path | ItemSource,
+    item_source: str | Path,
     class_source: str | Path,
     *,
+    images: str | Path | None = None,
+    text_column: str | None = None,
+    skip_broken: bool = False,
     rate: float = 0.1,
     seed: int = 0,
     overlap: float = 0.0,
     opinions: int = 2,
     by: By = "class",
-    images: str | Path | None = None,
+    question: str | None = None,
+    asks_yes: bool = True,
+    language: str = "en",
+    guidelines: str | Path | None = None,
     database: str | None = None,
-    asking: Asking | None = None,
 ) -> Project:
     r"""Draw the cards of a new project and put them into its database.
 
@@ -208,22 +271,41 @@ def create_project(
     ----------
     folder : path
         Must not exist, or be empty.
-    item_source : path, or ItemSource
-        A folder or .zip of images; or a .csv or .parquet file with a column ``text``, or with names
-        of images (``item``, ``image``, ``file`` ...) that lie in ``images``. An `ItemSource` also
-        says which column the texts are in, and what becomes of broken images.
+    item_source : path
+        A folder or .zip of images; or a table (.csv, .tsv, .csv.gz, .parquet, .xlsx or .jsonl) with
+        a column of texts, or with names of images (``item``, ``image``, ``file`` ...).
     class_source : path
         A .txt file with a class per line, or a .csv or .parquet file with a column ``class`` (or
         ``label``, ``name``) and optionally ``description`` and ``question``, which replaces the
         project's for this class.
-    rate, seed, overlap, opinions, by
-        As in `comes.annotate.sample_cards`.
     images : path, optional
-        The folder or .zip of the images that ``item_source`` names.
+        The folder or .zip of the images that a table names.
+    text_column : str, optional
+        The column of the texts; by default ``text``.
+    skip_broken : bool
+        Leave out images that cannot be shown, rather than warn of them.
+    rate : float
+        Share of the items that are asked about each class, in (0, 1].
+    seed : int
+    overlap : float
+        Share of the cards that further people get, too; with ``by="item"`` share of the items.
+    opinions : int
+        How many people answer a card of the overlap.
+    by : {"class", "item"}
+        ``class`` draws items for each class, and asks about one class for a block of cards.
+        ``item`` draws items once and asks about all their classes, for the grid.
+    question : str, optional
+        A sentence with ``{class}`` for the name of the class, and optionally ``{a}`` for "a" or
+        "an". By default "Is there {a} {class} in this picture?" or "Is this text about {class}?",
+        in the language of the page.
+    asks_yes : bool
+        Whether yes is an answer. Without it, no and cannot tell are.
+    language : {"en", "de"}
+        Of the page. Everybody may choose another one in the browser.
+    guidelines : path, optional
+        A folder with CLASS.md or CLASS.txt, and pictures CLASS/*.jpg or CLASS-*.jpg.
     database : str, optional
         Address of a PostgreSQL database for a team; by default an SQLite file in the folder.
-    asking : Asking, optional
-        The question, whether yes is an answer, the language, and guidelines.
 
     Returns
     -------
@@ -240,26 +322,36 @@ def create_project(
     ('text', ['a', 'b'], ['sport', 'weather'])
     >>> project.engine.dispose()
     """
-    if not isinstance(item_source, ItemSource):
-        item_source = ItemSource(item_source, images)
     home = expanded(folder)
-    read = read_items(item_source)
+    read = read_items(item_source, images, text_column, skip_broken)
     named = read_classes(expanded(class_source))
-    described = describe_asking(asking or Asking(), named.names)
+    asked = describe_asking(question, asks_yes, language, guidelines, named.names)
     drawn_with: dict[str, Any] = {"seed": seed, "overlap": overlap, "opinions": opinions, "by": by}
     drawn = sample_cards(len(read.names), len(named.names), rate, **drawn_with)
     address = f"sqlite:///{DATABASE}" if database is None else database
     with replacing_folder(home, ()) as temporary:
-        _write_description(temporary, read, address)
+        described = {
+            "kind": "text" if read.images is None else "image",
+            "images": None if read.images is None else str(read.images.resolve()),
+            "database": address,
+        }
+        text = json.dumps(described, indent=1) + "\n"
+        (temporary / DESCRIPTION).write_text(text, encoding="utf-8")
         engine = open_engine(address, temporary)
         if database is None:
-            hurry_sqlite(engine)
+            disable_journal(engine)
         try:
             with engine.execution_options(**WRITES).begin() as connection:
-                _refuse_another_project(connection)
+                if inspect(connection).has_table(cards.name):
+                    raise ComesError(
+                        "the database already holds a project. Give each project its own database, "
+                        "or serve the folder of that project."
+                    )
                 create_tables(connection)
                 _insert_contents(connection, read, named, drawn)
-                _insert_settings(connection, {"rate": rate, **drawn_with, **described})
+                values = {"rate": rate, **drawn_with, **asked, "identity": secrets.token_hex(8)}
+                rows = [{"name": name, "value": str(value)} for name, value in values.items()]
+                connection.execute(insert(settings), rows)
                 create_indexes(connection)
         except SQLAlchemyError as error:
             raise explain(error, home.name) from None
@@ -268,12 +360,44 @@ def create_project(
         if database is None:
             with (temporary / DATABASE).open("rb") as file:
                 os.fsync(file.fileno())  # without a journal, nothing has waited for the disk
-        make_private(temporary)
+        _make_private(temporary)
     return open_project(home)
+
+
+def _insert_contents(connection: Connection, read: Items, named: Classes, drawn: Cards) -> None:
+    """Insert items, classes and cards; items and classes are numbered from 1."""
+    texts: Sequence[str | None] = read.texts or [None] * len(read.names)
+    item_rows = (
+        {"id": k, "name": name, "text": text}
+        for k, (name, text) in enumerate(zip(read.names, texts, strict=True), 1)
+    )
+    class_rows = (
+        {"id": k, "name": name, "description": description, "question": question}
+        for k, (name, description, question) in enumerate(zip(*named, strict=True), 1)
+    )
+    columns = (column.tolist() for column in drawn)
+    card_rows = (
+        {"item_id": item + 1, "class_id": class_ + 1, "turn": turn, "source": RANDOM, "position": k}
+        for k, (item, class_, turn) in enumerate(zip(*columns, strict=True))
+    )
+    insert_rows(connection, items, item_rows)
+    insert_rows(connection, classes, class_rows)
+    insert_rows(connection, cards, card_rows)
 
 
 def open_project(folder: str | Path) -> Project:
     """Open the project in a folder.
+
+    A project of an earlier version is brought up to date, after a copy of its database was made
+    beside it.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    project : Project
 
     Examples
     --------
@@ -293,63 +417,41 @@ def open_project(folder: str | Path) -> Project:
             f"{folder} is not the folder of a project: it has no readable {DESCRIPTION}. Make a "
             "project with comes annotate init."
         ) from None
-    if address == f"sqlite:///{DATABASE}" and not (home / DATABASE).exists():
+    file = home / DATABASE
+    if address == f"sqlite:///{DATABASE}" and not file.exists():
         raise ComesError(f"{folder} has no {DATABASE}, which holds its answers. Put it back.")
-    if is_open_to_all(home / DATABASE):  # as earlier versions made it
-        make_private(home)
+    if _is_open_to_all(file):  # as earlier versions made it
+        _make_private(home)
     source = None if images is None else Path(images)
     project = Project(home, open_engine(address, home), kind, source)
-    with project.reading() as connection:
-        connection.execute(select(func.count()).select_from(settings))
-    bring_up_to_date(project.engine)
+    try:
+        migrate(project.engine)
+        with project.reading() as connection:
+            connection.execute(select(func.count()).select_from(settings))
+    except SQLAlchemyError as error:
+        raise explain(error, project.name) from None
     return project
 
 
-def _write_description(folder: Path, read: Items, address: str) -> None:
-    """Write the file that says what the items are and where the database is."""
-    described = {
-        "kind": "text" if read.images is None else "image",
-        "images": None if read.images is None else str(read.images.resolve()),
-        "database": address,
-    }
-    path = folder / DESCRIPTION
-    path.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+def _make_private(folder: Path) -> None:
+    """Let only the owner open the folder of a project and the files in it.
+
+    SQLite gives the files that it makes beside a database the mode of the database.
+    """
+    with suppress(OSError):  # somebody else's, or a file system without modes
+        folder.chmod(0o700)
+        for path in folder.iterdir():
+            if path.is_file() and not path.is_symlink():
+                path.chmod(0o600)
 
 
-def _refuse_another_project(connection: Connection) -> None:
-    """Raise if a database has the tables of a project."""
-    if inspect(connection).has_table(cards.name):
-        raise ComesError(
-            "the database already holds a project. Give each project its own database, or serve "
-            "the folder of that project."
-        )
+def _is_open_to_all(path: Path) -> bool:
+    """Return whether every user of this machine may read a file of ours.
 
-
-def _insert_contents(connection: Connection, read: Items, named: Classes, drawn: Cards) -> None:
-    """Insert items, classes and cards; items and classes are numbered from 1."""
-    texts: Sequence[str | None] = read.texts or [None] * len(read.names)
-    item_rows = (
-        {"id": k, "name": name, "text": text}
-        for k, (name, text) in enumerate(zip(read.names, texts, strict=True), 1)
-    )
-    class_rows = (
-        {"id": k, "name": name, "description": description, "question": question}
-        for k, (name, description, question) in enumerate(
-            zip(named.names, named.descriptions, named.questions, strict=True), 1
-        )
-    )
-    columns = (column.tolist() for column in drawn)
-    card_rows = (
-        {"item_id": item + 1, "class_id": class_ + 1, "turn": turn, "source": RANDOM, "position": k}
-        for k, (item, class_, turn) in enumerate(zip(*columns, strict=True))
-    )
-    insert_rows(connection, items, item_rows)
-    insert_rows(connection, classes, class_rows)
-    insert_rows(connection, cards, card_rows)
-
-
-def _insert_settings(connection: Connection, chosen: dict[str, Any]) -> None:
-    """Keep how cards were drawn, how people are asked, and what tells the project from others."""
-    values = {**chosen, "identity": secrets.token_hex(8)}
-    rows = [{"name": name, "value": str(value)} for name, value in values.items()]
-    connection.execute(insert(settings), rows)
+    A team that shares a project by its group takes this right from all others.
+    """
+    try:
+        stat = path.stat()
+    except OSError:
+        return False
+    return bool(stat.st_mode & OTHERS) and hasattr(os, "getuid") and stat.st_uid == os.getuid()

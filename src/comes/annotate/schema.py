@@ -5,9 +5,12 @@ looks at it, it is leased to a browser tab. An answer that is undone stays in th
 second copy of the same request is recognised.
 """
 
+import os
+import sqlite3
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from itertools import chain, islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +24,18 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    Select,
     String,
     Table,
     Text,
     UniqueConstraint,
     create_engine,
+    delete,
     event,
     false,
+    insert,
     inspect,
+    select,
     text,
 )
 from sqlalchemy.engine import make_url
@@ -172,13 +179,14 @@ links = Table(  # that let somebody in
     "links",
     metadata,
     Column("digest", String, primary_key=True),  # of the token, which is not stored
-    Column("role", String, nullable=False),  # annotator, lead, or script
+    Column("role", String, nullable=False),  # annotator or lead; script in projects of 1.0.0
     Column("label", Text, nullable=False),  # whom it is for
     Column("made_at", Float, nullable=False),
     Column("revoked_at", Float),
 )
 
 LEADS_TAB = "lead"  # the tab of an answer by which the lead decides about a pair
+FROZEN = "frozen_at"  # the setting of a project that takes no more answers
 WRITES = {"writes": True}  # execution option of connections that change something
 ROWS_AT_ONCE = 50_000  # in one INSERT
 
@@ -215,12 +223,17 @@ def _prepare_sqlite(connection: Any, _: Any) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
 
 
-def hurry_sqlite(engine: Engine) -> None:
-    """Let a database that is being made, and deleted if that fails, keep no journal."""
-    event.listen(engine, "connect", _leave_out_journal)
+def _begin_sqlite(connection: Any) -> None:
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _leave_out_journal(connection: Any, _: Any) -> None:
+def disable_journal(engine: Engine) -> None:
+    """Write faster to a database that is being made, and deleted if that fails."""
+    event.listen(engine, "connect", _prepare_without_journal)
+
+
+def _prepare_without_journal(connection: Any, _: Any) -> None:
     for setting in ("journal_mode", "synchronous", "foreign_keys"):
         connection.execute(f"PRAGMA {setting} = OFF")
 
@@ -234,42 +247,82 @@ def create_tables(connection: Connection) -> None:
 def create_indexes(connection: Connection) -> None:
     """Create the indexes of all tables."""
     for table in metadata.sorted_tables:
-        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+        for index in sorted(table.indexes, key=_name_of):
             index.create(connection)
 
 
-def _begin_sqlite(connection: Any) -> None:
-    writes = connection.get_execution_options().get("writes")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+def _name_of(index: Index) -> str:
+    return str(index.name)
 
 
-def bring_up_to_date(engine: Engine) -> None:
-    """Add the tables, columns and indexes that a project of an earlier version lacks."""
-    found = inspect(engine)
-    known = set(found.get_table_names())
-    missing = [
-        (table, column)
-        for table in metadata.sorted_tables
-        if table.name in known
-        for column in table.columns
-        if column.name not in {one["name"] for one in found.get_columns(table.name)}
-    ]
-    indexes = [
-        index
-        for table in metadata.sorted_tables
-        if table.name in known
-        for index in table.indexes
-        if index.name not in {one["name"] for one in found.get_indexes(table.name)}
-    ]
-    if not missing and not indexes and known.issuperset(metadata.tables):
-        return
+def migrate(engine: Engine) -> None:
+    """Add the tables, columns and indexes that the database of an earlier version lacks.
+
+    A file is copied first; on PostgreSQL the transaction alone protects what is there.
+    """
+    with engine.connect() as connection:
+        if not any(_find_missing(connection)):
+            return
+    if engine.dialect.name == "sqlite":
+        _back_up(Path(str(engine.url.database)))
     with engine.execution_options(**WRITES).begin() as connection:
-        metadata.create_all(connection)
-        for table, column in missing:
+        # Looked up again: another process may have been faster.
+        tables, columns, indexes = _find_missing(connection)
+        metadata.create_all(connection, tables)
+        for column in columns:
             kind = column.type.compile(engine.dialect)
-            connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
+            added = f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} {kind}"
+            connection.execute(text(added))
         for index in indexes:
             index.create(connection)
+
+
+def _find_missing(connection: Connection) -> tuple[list[Table], list[Column[Any]], list[Index]]:
+    """Return the tables that are missing, and the columns and indexes of those that are there."""
+    found = inspect(connection)
+    names = found.get_table_names()
+    there = [table for table in metadata.sorted_tables if table.name in names]
+    columns: list[Column[Any]] = []
+    indexes: list[Index] = []
+    for table in there:
+        known: set[str | None] = {one["name"] for one in found.get_columns(table.name)}
+        known |= {one["name"] for one in found.get_indexes(table.name)}
+        columns += [column for column in table.columns if column.name not in known]
+        indexes += [index for index in table.indexes if index.name not in known]
+    return [table for table in metadata.sorted_tables if table not in there], columns, indexes
+
+
+def _back_up(file: Path) -> None:
+    """Copy a database to a file beside it, with what its journal holds."""
+    copy = file.with_name(f"{file.stem}-backup-{time.strftime('%Y%m%d-%H%M%S')}{file.suffix}")
+    temporary = copy.with_name(f".{copy.name}")
+    try:
+        temporary.touch(mode=0o600)
+        with (
+            closing(sqlite3.connect(file)) as source,
+            closing(sqlite3.connect(temporary)) as target,
+        ):
+            source.backup(target)
+        os.replace(temporary, copy)
+    except (OSError, sqlite3.Error) as error:
+        temporary.unlink(missing_ok=True)
+        raise ComesError(
+            f"{file} was written by an earlier version, and is copied before it is changed; the "
+            f"copy failed: {error}. Make room for it, and try again."
+        ) from None
+
+
+def read_setting(connection: Connection, name: str) -> str | None:
+    """Return a setting of the project; None if there is none."""
+    query = select(settings.c.value).where(settings.c.name == name)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def write_setting(connection: Connection, name: str, value: str | None) -> None:
+    """Store a setting in place of an earlier value; None removes it."""
+    connection.execute(delete(settings).where(settings.c.name == name))
+    if value is not None:
+        connection.execute(insert(settings).values(name=name, value=value))
 
 
 def insert_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -286,10 +339,18 @@ def insert_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str
     quote = connection.dialect.identifier_preparer.quote
     columns = ", ".join(quote(name) for name in names)
     sql = f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join([mark] * len(names))})"
-    pick = itemgetter(*names) if len(names) > 1 else lambda row: (row[names[0]],)
-    values = map(pick, chain([first], left))
+    values = (tuple(row[name] for name in names) for row in chain([first], left))
     while batch := list(islice(values, ROWS_AT_ONCE)):
         connection.exec_driver_sql(sql, batch)
+
+
+def fetch_all(connection: Connection, query: Select[Any]) -> list[Any]:
+    """Return all rows of a query as plain tuples, in half of the time that named rows take."""
+    found = connection.execute(query)
+    try:
+        return list(found.cursor.fetchall())
+    finally:
+        found.close()
 
 
 def explain(error: SQLAlchemyError, where: str) -> ComesError:

@@ -1,9 +1,9 @@
 """What the answers of a project amount to: counts, agreement, pace, and what is missing.
 
 Only questions that were drawn at random (or imported) count for the numbers that training depends
-on; those that a model chose are counted apart, and control cards are not counted. Answers of people
-who are left out count for nothing but these people. Where the lead has decided about a pair, that
-is what is known of it.
+on; those that a model chose, and answers to cards that showed what a model thinks, are counted
+apart, and control cards are not counted. Answers of people who are left out count for nothing but
+these people. Where the lead has decided about a pair, that is what is known of it.
 """
 
 import math
@@ -19,26 +19,27 @@ import pandas as pd
 from scipy.special import betaincinv
 from sqlalchemy import Connection, Select, func, select, text
 
-from comes.annotate.cards import FROZEN
 from comes.annotate.project import Project
 from comes.annotate.schema import (
     ACTIVE,
     CONTROL,
     DECISION,
+    FROZEN,
     IMPORTED,
     LEADS_TAB,
     RANDOM,
     answers,
     cards,
+    fetch_all,
     people,
 )
-from comes.datasets.long import MODEL
+from comes.datasets.long import HINT, MODEL
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 WORDS = ("no", "maybe", "yes", "skip")
 NO, MAYBE, YES, SKIP = range(4)
-SOURCES = (RANDOM, ACTIVE, MODEL, IMPORTED, CONTROL)
+SOURCES = (RANDOM, ACTIVE, MODEL, IMPORTED, CONTROL, HINT)
 LATE = 5_000  # answers before the last one, where a commit that came late is looked for
 ROWS_AT_ONCE = 20_000  # between which other threads go on
 
@@ -54,12 +55,13 @@ _ANSWER = [
         "answered_at",
         "tab",
         "undone_at",
+        "hint",
     )
 ]
 
 
 @dataclass(frozen=True)
-class Said:
+class AnswerColumns:
     """All cards, and the answers that stand, in the order in which they were given.
 
     Each answer has a place in arrays of one length; so has each card. Items and classes are
@@ -83,27 +85,14 @@ class Said:
     left_out: BoolArray  # of people
 
 
-class Ledger:
-    """What was said in a project, as far as it is known.
-
-    Parameters
-    ----------
-    project : Project
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     said = Ledger(project).read()
-    >>> WORDS[said.word[0]], said.people
-    ('no', ('(answers.csv)',))
-    """
+class AnswerCache:
+    """The answers of a project, of which only new ones are read each time."""
 
     def __init__(self, project: Project) -> None:
         self._project, self._lock = project, threading.Lock()
         self._cards, self._answers = _Cards(), _Answers()
 
-    def read(self) -> Said:
+    def read(self) -> AnswerColumns:
         """Read what is new, and return everything that stands."""
         with self._lock, self._project.reading() as connection:
             if not self._cards.read_new(connection):
@@ -185,7 +174,9 @@ class _Answers(_Columns):
     def __init__(self) -> None:
         kinds: dict[str, Any] = {"card": np.int32, "person": np.int32, "word": np.int16}
         kinds |= {"seconds": np.float64, "at": np.float64}
-        super().__init__(**kinds, is_decision=np.bool_, stands=np.bool_, is_there=np.bool_)
+        super().__init__(
+            **kinds, is_decision=np.bool_, stands=np.bool_, is_there=np.bool_, is_hinted=np.bool_
+        )
         self.people: dict[str, int] = {}
 
     def read_new(self, connection: Connection) -> bool:
@@ -199,12 +190,12 @@ class _Answers(_Columns):
         undone = select(func.count()).select_from(answers).where(is_undone)
         n_known = np.count_nonzero(self["is_there"] & ~self["stands"])
         if connection.execute(undone).scalar_one() != n_known:
-            numbers = _fetch_all(connection, select(answers.c.id).where(is_undone))
+            numbers = fetch_all(connection, select(answers.c.id).where(is_undone))
             self["stands"][[number for (number,) in numbers]] = False
         return bool(counted == np.count_nonzero(self["is_there"]))
 
     def _put_answers(self, rows: Sequence[Any]) -> None:
-        numbers, card, person, word, seconds, at, tab, undone = zip(*rows, strict=True)
+        numbers, card, person, word, seconds, at, tab, undone, hint = zip(*rows, strict=True)
         for name in dict.fromkeys(person):
             self.people.setdefault(name, len(self.people))
         self.put(
@@ -217,13 +208,15 @@ class _Answers(_Columns):
             is_decision=[name == LEADS_TAB for name in tab],
             stands=[moment is None for moment in undone],
             is_there=True,
+            is_hinted=[probability is not None for probability in hint],
         )
 
 
-def _combine(known: _Cards, given: _Answers, left_out: set[str]) -> Said:
+def _combine(known: _Cards, given: _Answers, left_out: set[str]) -> AnswerColumns:
     """Return what stands, with the cards that it is about."""
     stands = np.flatnonzero(given["stands"])
     card = given["card"][stands]
+    is_hinted = given["is_hinted"][stands] & (known["source"][card] != SOURCES.index(CONTROL))
     is_drawn = known["is_there"] & (known["turn"] < DECISION)
     is_first = known["is_there"] & (known["turn"] == 0)
     n_classes = int(known["class_"].max())
@@ -234,14 +227,14 @@ def _combine(known: _Cards, given: _Answers, left_out: set[str]) -> Said:
         name: np.bincount(known["class_"][rows] - 1, minlength=n_classes)
         for name, rows in (("cards", is_drawn), ("questions", is_first))
     }
-    return Said(
+    return AnswerColumns(
         n_cards_of=count["cards"],
         n_questions_of=count["questions"],
         id=stands,
         item=known["item"][card].astype(np.int64) - 1,
         class_=known["class_"][card].astype(np.int64) - 1,
         question=known.question[card] if len(card) else np.zeros(0, np.int64),
-        source=known["source"][card].astype(np.int64),
+        source=np.where(is_hinted, SOURCES.index(HINT), known["source"][card]),
         known=known["known"][card].astype(np.int64),
         person=place[given["person"][stands]],
         word=given["word"][stands].astype(np.int64),
@@ -264,21 +257,12 @@ def _read_in_blocks(
     """Give the rows with a larger number, some at a time."""
     while True:
         block = query.where(number > after).order_by(number).limit(ROWS_AT_ONCE)
-        rows = _fetch_all(connection, block)
+        rows = fetch_all(connection, block)
         if rows:
             yield rows
             after = rows[-1][0]
         if len(rows) < ROWS_AT_ONCE:
             return
-
-
-def _fetch_all(connection: Connection, query: Select[Any]) -> list[Any]:
-    """Return all rows as plain tuples, in half of the time that named rows take."""
-    found = connection.execute(query)
-    try:
-        return list(found.cursor.fetchall())
-    finally:
-        found.close()
 
 
 DRAWS = 2000
@@ -300,12 +284,6 @@ def measure_agreement(counts: npt.ArrayLike) -> Agreement:
     """Return the agreement, from how many pairs are both no, different, and both possible.
 
     The interval is that of the posterior under Jeffreys' prior, which also holds for few pairs.
-
-    Examples
-    --------
-    >>> agreement = measure_agreement([40, 10, 50])
-    >>> agreement.share, round(agreement.kappa, 3)
-    (0.9, 0.798)
     """
     table = np.asarray(counts, dtype=float)
     n = int(table.sum())
@@ -329,7 +307,7 @@ def _compute_kappa(shares: npt.NDArray[np.float64]) -> Any:
 
 ENOUGH = 100  # exclusions of a class: the standard error of a mean is a tenth of the spread
 LONGEST = 60.0  # seconds that an answer counts for at most: people go for coffee
-IS_CHOSEN = np.isin(SOURCES, [ACTIVE, MODEL])
+IS_CHOSEN = np.isin(SOURCES, [ACTIVE, MODEL, HINT])
 _RANDOM, _CONTROL = SOURCES.index(RANDOM), SOURCES.index(CONTROL)
 
 
@@ -394,7 +372,7 @@ class Questions:
         return np.bincount(self.class_[rows], minlength=n_classes)
 
 
-def count_questions(said: Said, counts: BoolArray) -> Questions:
+def count_questions(said: AnswerColumns, counts: BoolArray) -> Questions:
     """Return what is known of each question, from the answers that count."""
     counts = counts & (said.word != SKIP) & ~IS_CHOSEN[said.source]
     question, word = said.question[counts], said.word[counts]
@@ -429,7 +407,7 @@ def _count_words(question: IntArray, word: IntArray, size: int) -> IntArray:
 
 
 def summarise_classes(
-    said: Said,
+    said: AnswerColumns,
     counts: BoolArray,
     questions: Questions,
     names: Sequence[str],
@@ -514,7 +492,7 @@ def measure_paces(
     ]
 
 
-def _count_items(said: Said, rows: BoolArray, n_classes: int) -> IntArray:
+def _count_items(said: AnswerColumns, rows: BoolArray, n_classes: int) -> IntArray:
     """Return how many items each class has an answer about, skips included."""
     is_asked = np.zeros(int(said.question.max()) + 1 if len(said.question) else 0, dtype=bool)
     class_ = np.zeros(len(is_asked), np.int64)
@@ -552,26 +530,15 @@ def _pad(column: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     return np.concatenate([column, np.zeros(max(size - len(column), 0), column.dtype)])
 
 
-LOOK = 0.3  # seconds that people need to see a picture and press a key
-FEWEST = 20  # answers, or control cards, before somebody is pointed out
-SAME = 0.98  # share of one answer that is a habit
-OTHERS = 0.9  # where others give it less often than this
-RIGHT = 0.8  # share of control cards that should be right
-_PLAIN = {"no": "no", "yes": "yes", "maybe": "cannot tell"}
-
-
 @dataclass(frozen=True)
 class PersonSummary:
     """What one person did."""
 
     name: str
-    n_answers: int
+    n_no: int
+    n_maybe: int
+    n_yes: int
     seconds: float  # median per answer
-    share_quick: float  # of answers that came faster than people can look
-    share_no: float
-    share_maybe: float
-    share_yes: float
-    others_no: float  # share of no that others give in the classes of this person
     last: float  # time of the last answer
     n_pairs: int  # answers of others to the same questions
     agreement: float  # share of those that are no where this person says no, and not elsewhere
@@ -580,18 +547,20 @@ class PersonSummary:
     right_lower: float  # interval of the share of right answers
     right_upper: float
     is_left_out: bool
-    warnings: tuple[str, ...]  # why to talk to this person
+
+    @property
+    def n_answers(self) -> int:
+        """Answers other than skip, control cards not counted."""
+        return self.n_no + self.n_maybe + self.n_yes
 
 
-def summarise_people(said: Said) -> tuple[PersonSummary, ...]:
+def summarise_people(said: AnswerColumns) -> tuple[PersonSummary, ...]:
     """Return what each person did; the lead's decisions are not among it."""
     n = len(said.people)
     is_card = ~said.is_decision
     given = is_card & (said.word != SKIP) & (said.source != _CONTROL)
-    words = _count(said.person[given], said.word[given], n, 3)
-    quick = np.bincount(said.person[given], said.seconds[given] < LOOK, minlength=n)
+    words = np.bincount(3 * said.person[given] + said.word[given], minlength=3 * n).reshape(n, 3)
     paces = measure_paces(said.seconds[is_card], said.person[is_card], n)
-    others = _compare_with_others(said, given, n)
     agreed = _count_agreement(said, given, n)
     is_control = is_card & (said.source == _CONTROL) & (said.word != SKIP)
     is_right = is_control & (said.word == said.known)
@@ -601,72 +570,27 @@ def summarise_people(said: Said) -> tuple[PersonSummary, ...]:
     last = np.zeros(n)
     np.maximum.at(last, said.person[is_card], said.at[is_card])
     active = np.bincount(said.person[is_card], minlength=n)
-    return tuple(
-        _describe_person(
-            said.people[k],
-            [int(count) for count in words[k]],
-            (paces[k][0], divide(float(quick[k]), int(words[k].sum()))),
-            others[k],
-            (int(agreed[k, 0]), int(agreed[k, 1])),
-            (int(n_right[k]), int(n_controls[k])),
-            (float(last[k]), bool(said.left_out[k])),
-        )
-        for k in np.flatnonzero(active)
-    )
-
-
-def _describe_person(
-    name: str,
-    words: list[int],
-    pace: tuple[float, float],
-    others: "np.ndarray[tuple[int], np.dtype[np.float64]]",
-    agreed: tuple[int, int],
-    controls: tuple[int, int],
-    rest: tuple[float, bool],
-) -> PersonSummary:
-    """Return what a person did, from what was counted."""
-    n_answers, (n_right, n_controls) = sum(words), controls
-    lower, upper = bound_both_sides(n_right, n_controls)
-    shares = [divide(count, n_answers) for count in words]
-    return PersonSummary(
-        name=name,
-        n_answers=n_answers,
-        seconds=pace[0],
-        share_quick=pace[1],
-        share_no=shares[NO],
-        share_maybe=shares[1],
-        share_yes=shares[YES],
-        others_no=float(others[NO]),
-        last=rest[0],
-        n_pairs=agreed[1],
-        agreement=divide(*agreed),
-        n_controls=n_controls,
-        n_right=n_right,
-        right_lower=lower,
-        right_upper=upper,
-        is_left_out=rest[1],
-        warnings=tuple(_find_warnings(n_answers, shares, pace[1], others, (n_controls, upper))),
-    )
-
-
-def _find_warnings(
-    n_answers: int,
-    shares: list[float],
-    share_quick: float,
-    others: "np.ndarray[tuple[int], np.dtype[np.float64]]",
-    controls: tuple[int, float],
-) -> list[str]:
-    """Return why to talk to somebody, by the rules of this file."""
     found = []
-    if n_answers >= FEWEST and share_quick > 0.5:
-        found.append(f"more than half of the answers in under {LOOK:g} s")
-    for word, share, other in zip(WORDS, shares, others.tolist(), strict=False):
-        if n_answers >= FEWEST and share >= SAME and other < OTHERS:
-            found.append(f"{share:.0%} {_PLAIN[word]}; others say it in {other:.0%}")
-    n_controls, upper = controls
-    if n_controls and upper < RIGHT:
-        found.append("many control cards wrong")
-    return found
+    for k in np.flatnonzero(active):
+        lower, upper = bound_both_sides(int(n_right[k]), int(n_controls[k]))
+        found.append(
+            PersonSummary(
+                name=said.people[k],
+                n_no=int(words[k, NO]),
+                n_maybe=int(words[k, MAYBE]),
+                n_yes=int(words[k, YES]),
+                seconds=paces[k][0],
+                last=float(last[k]),
+                n_pairs=int(agreed[k, 1]),
+                agreement=divide(int(agreed[k, 0]), int(agreed[k, 1])),
+                n_controls=int(n_controls[k]),
+                n_right=int(n_right[k]),
+                right_lower=lower,
+                right_upper=upper,
+                is_left_out=bool(said.left_out[k]),
+            )
+        )
+    return tuple(found)
 
 
 def bound_both_sides(part: int, whole: int) -> tuple[float, float]:
@@ -677,33 +601,7 @@ def bound_both_sides(part: int, whole: int) -> tuple[float, float]:
     return lower, upper
 
 
-def _count(group: IntArray, kind: IntArray, n_groups: int, n_kinds: int) -> IntArray:
-    """Return how often each kind occurs in each group; (groups, kinds)."""
-    counts = np.bincount(group * n_kinds + kind, minlength=n_groups * n_kinds)
-    return counts.reshape(n_groups, n_kinds)
-
-
-def _compare_with_others(
-    said: Said, given: "np.ndarray[tuple[int], np.dtype[np.bool_]]", n: int
-) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
-    """Return the shares of words that others give in the classes that a person answered; (n, 3)."""
-    n_classes = int(said.class_.max()) + 1 if len(said.class_) else 1
-    place = said.person[given] * n_classes + said.class_[given]
-    own = _count(place, said.word[given], n * n_classes, 3).reshape(n, n_classes, 3)
-    counts = np.where(said.left_out[:, None, None], 0, own).sum(axis=0)
-    expected = np.full((n, 3), math.nan)
-    for k in range(n):
-        rest = counts - (0 if said.left_out[k] else own[k])
-        weight = own[k].sum(axis=1) * (rest.sum(axis=1) > 0)
-        if weight.sum():
-            shares = rest / np.maximum(rest.sum(axis=1, keepdims=True), 1)
-            expected[k] = weight @ shares / weight.sum()
-    return expected
-
-
-def _count_agreement(
-    said: Said, given: "np.ndarray[tuple[int], np.dtype[np.bool_]]", n: int
-) -> IntArray:
+def _count_agreement(said: AnswerColumns, given: BoolArray, n: int) -> IntArray:
     """Return how many answers of others agree with a person, and how many there are; (n, 2)."""
     question, person = said.question[given], said.person[given]
     is_no = said.word[given] == NO
@@ -719,8 +617,6 @@ def _count_agreement(
 
 LATEST = 12  # answers that a page shows
 RECENT = 1800.0  # seconds by which the present pace is measured
-
-__all__ = ["ENOUGH", "ClassSummary", "PersonSummary", "Summary", "summarise", "summarise_said"]
 
 
 @dataclass(frozen=True)
@@ -773,7 +669,7 @@ class Summary:
                 "asked": row.n_asked,
                 "excluded": row.n_excluded,
                 "confirmed": row.n_confirmed,
-                "torn": row.n_disagreements,
+                "disagreements": row.n_disagreements,
                 "decided": row.n_decided,
                 "chosen_by_model": row.n_chosen,
                 "pairs": row.agreement.n_pairs,
@@ -805,10 +701,10 @@ def summarise(project: Project) -> Summary:
     >>> summary.n_cards, summary.n_done, summary.classes[0].n_excluded
     (4, 1, 1)
     """
-    return summarise_said(project, Ledger(project).read())
+    return summarise_said(project, AnswerCache(project).read())
 
 
-def summarise_said(project: Project, said: Said) -> Summary:
+def summarise_said(project: Project, said: AnswerColumns) -> Summary:
     """Return what is known about a project, from what was said."""
     names, n_items = project.class_names, len(project.item_names)
     is_left_out = said.left_out[said.person]
@@ -842,7 +738,7 @@ def _measure_recent(at: npt.NDArray[np.float64]) -> float:
 
 
 def _list_latest(
-    said: Said, rows: npt.NDArray[np.bool_], project: Project
+    said: AnswerColumns, rows: npt.NDArray[np.bool_], project: Project
 ) -> Iterator[dict[str, Any]]:
     found = np.flatnonzero(rows)
     newest = found[np.lexsort([-said.id[found], -said.at[found]])[:LATEST]]

@@ -89,15 +89,21 @@ def init(
     """
     project = annotate.create_project(
         folder,
-        annotate.ItemSource(items, images, text_column, skip_broken),
+        items,
         classes,
+        images=images,
+        text_column=text_column,
+        skip_broken=skip_broken,
         rate=rate,
         seed=seed,
         overlap=overlap,
         opinions=opinions,
         by=by,
+        question=question,
+        asks_yes=yes,
+        language=language or "en",
+        guidelines=guidelines,
         database=database,
-        asking=annotate.Asking(question, yes, language or "en", guidelines),
     )
     n_items, n_classes = len(project.item_names), len(project.class_names)
     done = {
@@ -105,38 +111,13 @@ def init(
         "classes": n_classes,
         "cards": project.count_cards(),
         "questions_saved": n_items * n_classes - project.count_questions(),
-        "question": annotate.read_question(project),
+        "question": project.question,
         "next": f"comes annotate serve {folder}",
     }
     print_summary(done, as_json)
 
 
-@command()
-def ask(
-    folder: Folder,
-    question: Question = None,
-    yes: Annotated[bool | None, page_option(help="Whether people may answer yes.")] = None,
-    guidelines: Guidelines = None,
-    language: Language = None,
-    as_json: Json = False,
-) -> None:
-    """Show how people are asked; with options, change it. Pages follow when they are reloaded.
-
-    Example: comes annotate ask project --question 'Can you see {a} {class}?'
-    """
-    project = annotate.open_project(folder)
-    now = annotate.change_asking(project, question, yes, language, guidelines)
-    asked = {
-        "question": annotate.read_question(project),
-        "answers": "no, cannot tell, yes" if now.asks_yes else "no, cannot tell",
-        "language": now.language,
-        "guidelines": str(now.guidelines or "none"),
-    }
-    print_summary(asked, as_json)
-
-
 ADDRESSES = "addresses"  # the setting that holds where a project was served last
-ROLE_TITLES = {"annotator": "annotators", "lead": "the lead"}
 
 
 @command()
@@ -167,98 +148,17 @@ def serve(
 
     Example: comes annotate serve project --host 0.0.0.0 --port 8000
     """
-    options = annotate.ServerOptions(certificate, key, tuple(split_names(proxy) or ()))
-    project = annotate.open_project(folder)
-    listener = annotate.open_port(host, port)
-    annotate.check_images_exist(project)
-    made = annotate.find_links(project, host, is_wanted=token, new=new_token)
-    addresses = annotate.list_addresses(host, listener.getsockname()[1], options.scheme)
-    first, *others = addresses = [address.rstrip("/")] if address else addresses
-    project.write_setting(ADDRESSES, json.dumps(addresses))
-    print(f"{folder.resolve().name}: {first}/")
-    for role, secret in (made or {}).items():
-        print(f"  for {ROLE_TITLES[role]}: {first}/?token={secret}")
-    if others:
-        print(f"The same on other addresses of this machine: {', '.join(others)}")
-    if made is not None:  # a token is asked for
-        if annotate.is_private(first) and "127.0.0" not in first:
-            print(
-                "This address is one of a private network: people in it can open it. For others, "
-                "forward a port of the router, or use a VPN or a proxy (--address)."
-            )
-        print(
-            "Keep these links: a token is shown once." if made else "Earlier links are still valid."
-        )
-        print(
-            f"Another link, beside those: comes annotate link {folder} --role annotator --for NAME"
-        )
-    sys.stdout.flush()
-    annotate.serve(project, listener, made is not None, options=options)
-
-
-@command()
-def link(
-    folder: Folder,
-    name: Annotated[str, Option("--for", help="Name of the person who gets it.")],
-    role: Annotated[
-        Literal["annotator", "lead"],
-        Option(help="What it opens: the cards, or the lead's pages too."),
-    ] = "annotator",
-    address: Annotated[
-        Text, Option(help="Address of the server. Default: where it was served last.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Make another link that lets somebody in; those made before stay valid.
-
-    Example: comes annotate link project --role annotator --for Ada
-    """
-    project = annotate.open_project(folder)
-    token = annotate.make_link(project, role, name)
-    known = json.loads(project.read_setting(ADDRESSES) or '["http://127.0.0.1:8000"]')
-    start = (address or known[0]).rstrip("/")
-    print_summary({"role": role, "for": name, "link": f"{start}/?token={token}"}, as_json)
-
-
-@command()
-def links(
-    folder: Folder,
-    revoke: Annotated[Text, Option(help="Revoke the links of this number or name.")] = None,
-    as_json: Json = False,
-) -> None:
-    """List who can open the page, and revoke links.
-
-    Example: comes annotate links project --revoke Ada
-    """
-
-    def show_time(moment: float | None) -> str:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) if moment else "–"
-
-    project = annotate.open_project(folder)
-    if revoke is not None:
-        annotate.revoke_links(project, revoke)
-    rows = [
-        {
-            "number": link.number,
-            "role": link.role,
-            "for": link.label,
-            "made": show_time(link.made_at),
-            "revoked": show_time(link.revoked_at),
-        }
-        for link in annotate.list_links(project)
-    ]
-    nothing = f"{project.name} has no links yet. comes annotate serve makes some."
-    _print_list(rows, as_json, nothing)
-
-
-def _print_list(rows: list[dict[str, Any]], as_json: bool, nothing: str) -> None:
-    """Print rows as a table or as json, or what it means that there are none."""
-    if as_json:
-        print_json(rows)
-    elif rows:
-        print_rows(rows)
-    else:
-        print(nothing)
+    annotate.serve(
+        annotate.open_project(folder),
+        host,
+        port,
+        address=address,
+        needs_token=token,
+        new_links=new_token,
+        certificate=certificate,
+        key=key,
+        proxies=split_names(proxy) or (),
+    )
 
 
 @command()
@@ -266,90 +166,65 @@ def people(
     folder: Folder,
     leave_out: Annotated[Text, Option(help="Person whose answers no longer count.")] = None,
     take_in: Annotated[Text, Option(help="Person whose answers count again.")] = None,
+    revoke: Annotated[
+        Text, Option(help="Revoke the links of this name or number, at once; 'all' revokes all.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """List who answered and how: pace, habits, agreement with others, control cards.
+    """List who answered and how, and the links that let people in; no server need run.
 
     Example: comes annotate people project --leave-out Ada
+
+    Example: comes annotate people project --revoke Ada
     """
     project = annotate.open_project(folder)
+    from comes.annotate.links import list_links, revoke_links
+
     for name, is_left_out in ((leave_out, True), (take_in, False)):
         if name is not None:
             annotate.set_left_out(project, name, is_left_out)
-    found = annotate.summarise(project).people
-    if as_json or not found:
-        nothing = f"Nobody has answered in {project.name} yet."
-        _print_list([vars(person) for person in found], as_json, nothing)
+    if revoke is not None:
+        revoke_links(project, None if revoke == "all" else revoke)
+    found, links = annotate.summarise(project).people, list_links(project)
+    if as_json:
+        described = [{**vars(person), "n_answers": person.n_answers} for person in found]
+        print_json({"people": described, "links": [_describe_link(link) for link in links]})
         return
-    print_rows(
-        [
-            {
-                "name": person.name,
-                "answers": person.n_answers,
-                "no": f"{person.share_no:.0%}",
-                "cannot tell": f"{person.share_maybe:.0%}",
-                "yes": f"{person.share_yes:.0%}",
-                "seconds": f"{person.seconds:.1f}",
-                "agrees": f"{person.agreement:.0%} of {person.n_pairs}" if person.n_pairs else "–",
-                "controls": f"{person.n_right} of {person.n_controls}",
-                "counts": "left out" if person.is_left_out else "yes",
-            }
-            for person in found
-        ]
-    )
-    for person in found:
-        for warning in person.warnings:
-            print(f"{person.name}: {warning}.")
+    if found:
+        print_rows([_describe_person(person) for person in found])
+    else:
+        print(f"Nobody has answered in {project.name} yet.")
+    if links:
+        print()
+        print_rows([_describe_link(link) for link in links])
 
 
-@command()
-def control(
-    folder: Folder,
-    known: Annotated[Path, Argument(help="A table of item, label and true answer (no or yes).")],
-    share: Annotated[float, Option(help="Share of the cards of each person.")] = 0.05,
-    as_json: Json = False,
-) -> None:
-    """Mix cards with known answers in, to see how well each person answers.
-
-    Example: comes annotate control project known.csv --share 0.05
-    """
-    count = annotate.set_controls(annotate.open_project(folder), known, share)
-    print_summary({"control_cards": count, "share": share}, as_json)
-
-
-@command()
-def decide(
-    folder: Folder,
-    decisions: Annotated[
-        Path | None, Argument(help="A table of item, label and answer (no, maybe, yes).")
-    ] = None,
-    name: Annotated[str, Option("--as", help="Name of the person who decides.")] = "the lead",
-    as_json: Json = False,
-) -> None:
-    """List pairs that people disagree on, or store what the lead decides about them.
-
-    Example: comes annotate decide project decisions.csv
-    """
-    project = annotate.open_project(folder)
-    if decisions is not None:
-        print_summary({"decided": annotate.decide_pairs(project, decisions, name)}, as_json)
-        return
-    nothing = f"People disagree on nothing in {project.name}, or all of it is decided."
-    _print_list(annotate.list_disagreements(project), as_json, nothing)
+def _describe_person(person: Any) -> dict[str, Any]:
+    return {
+        "name": person.name,
+        "answers": person.n_answers,
+        "no": person.n_no,
+        "cannot tell": person.n_maybe,
+        "yes": person.n_yes,
+        "seconds": f"{person.seconds:.1f}",
+        "agrees": f"{person.agreement:.0%} of {person.n_pairs}" if person.n_pairs else "–",
+        "controls": f"{person.n_right} of {person.n_controls}",
+        "counts": "left out" if person.is_left_out else "yes",
+    }
 
 
-@command()
-def freeze(
-    folder: Folder,
-    undo: Annotated[bool, Option("--undo", help="Give cards to people again.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Give no more cards to people, so that what is exported stays what it is.
+def _describe_link(link: Any) -> dict[str, Any]:
+    return {
+        "link": link.number,
+        "role": link.role,
+        "for": link.label,
+        "made": _show_time(link.made_at),
+        "revoked": _show_time(link.revoked_at),
+    }
 
-    Example: comes annotate freeze project
-    """
-    annotate.set_frozen(annotate.open_project(folder), not undo)
-    print_summary({"frozen": "no" if undo else "yes"}, as_json)
+
+def _show_time(moment: float | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) if moment else "–"
 
 
 @command()
@@ -367,6 +242,9 @@ def add(
     active: Annotated[
         Text, model_option(help="Let a model draw the cards: its folder, or auto to train one.")
     ] = None,
+    hints: Annotated[
+        Text, model_option(help="Show on open cards what a model thinks: its folder, or auto.")
+    ] = None,
     features: Features = None,
     rate: Annotated[
         float | None, Option(help="Share of the items to ask about. Default: as in init, or 0.1.")
@@ -378,6 +256,8 @@ def add(
 ) -> None:
     """Add items, classes or questions: drawn at random, drawn or chosen by a model, or skipped.
 
+    With --hints, cards show what a model thinks; answers to these count less (see the guide).
+
     Example: comes annotate add project --items more/
 
     Example: comes annotate add project --classes zebra,okapi --rate 0.05
@@ -386,36 +266,39 @@ def add(
     """
     names = split_names(classes)
     chosen = cards if active is None else active
-    if sum(map(bool, (items, new_classes, names, skipped, chosen))) != 1:
+    if sum(map(bool, (items, new_classes, names, skipped, chosen, hints))) != 1:
         raise ComesError(
-            "say what to add: --items, --new-classes, --classes with --rate, --cards, --active or "
-            "--skipped, one of them."
+            "say what to add: --items, --new-classes, --classes with --rate, --cards, --active, "
+            "--hints or --skipped, one of them."
         )
     if active is not None and not (cards or "200").isdecimal():
         raise ComesError(
             f"--active draws a number of --cards; got {cards!r}. Give one such as 200."
         )
     project = annotate.open_project(folder)
+    from comes.annotate.grow import add_chosen_cards, add_random_cards, reopen_skipped_cards
+
     if active is not None:
         from comes.workflows.annotate import draw_round
 
         count = int(cards or 200)
         added = draw_round(project, count, model=active, features=features, seed=seed)
+    elif hints is not None:
+        from comes.workflows.annotate import draw_hints
+
+        added = draw_hints(project, model=hints, features=features, seed=seed)
     elif items is not None:
-        source = annotate.ItemSource(items, images, text_column)
-        added = annotate.add_items(project, source, rate=rate, seed=seed)
+        more = {"images": images, "text_column": text_column}
+        added = annotate.add_items(project, items, **more, rate=rate, seed=seed)
     elif new_classes is not None:
         added = annotate.add_classes(project, new_classes, rate=rate, seed=seed)
     elif names:
-        n_added = annotate.add_random_cards(project, names, 0.1 if rate is None else rate, seed)
+        n_added = add_random_cards(project, names, 0.1 if rate is None else rate, seed)
         added = {"cards_added": n_added}
     elif cards is not None:
-        from comes.datasets.table import read_table
-
-        pairs = read_table(Path(cards), ("item", "label"))
-        added = {"cards_added": annotate.add_chosen_cards(project, pairs)}
+        added = {"cards_added": add_chosen_cards(project, cards)}
     else:
-        added = {"cards_added": annotate.reopen_skipped_cards(project)}
+        added = {"cards_added": reopen_skipped_cards(project)}
     if added.get("left_out") and not as_json:
         print(f"{added['left_out']} names that the project has are left out.", file=sys.stderr)
     print_summary(added, as_json)
@@ -504,8 +387,10 @@ def export(
 
     Example: comes annotate export project -o raw.csv --raw
     """
-    write = annotate.export_raw_answers if raw else annotate.export_answers
-    counts = write(annotate.open_project(folder), output)
+    project = annotate.open_project(folder)
+    from comes.annotate.exchange import export_raw_answers
+
+    counts = (export_raw_answers if raw else annotate.export_answers)(project, output)
     print_summary({**counts, "file": str(output)}, as_json)
 
 
@@ -528,9 +413,10 @@ def report(
 
     Example: comes annotate report project -o report.html --features X.npz
     """
+    project = annotate.open_project(folder)
     from comes.workflows.annotate import report_project
 
-    summary, described = report_project(folder, output, features=features, seed=seed)
+    summary, described = report_project(project, output, features=features, seed=seed)
     if as_json:
         print_json(described)
         return

@@ -28,7 +28,8 @@ from comes.datasets.table import as_texts
 from comes.errors import ComesError, listed, warn_user
 
 PERSON, SOURCE, MODEL = "person", "source", "model"  # who answered, and who chose the question
-BY_MODEL = (MODEL, "active")  # sources that are no fair sample: chosen, or drawn, by a model
+HINT = "hint"  # the source of an answer to a question that showed what a model thinks
+BY_MODEL = (MODEL, "active", HINT)  # sources whose answers are no fair sample of people or items
 
 
 def combine_answers(
@@ -96,10 +97,25 @@ def combine_answers(
     given = LongAnswers(
         row[is_answer], column[is_answer], person, codes[is_answer], tuple(map(str, everybody))
     )
-    _refuse_contradictions(given, rows, columns)
     by_model = np.zeros(len(codes), dtype=bool) if chosen is None else np.asarray(chosen, bool)
-    answers = _combine(given, by_model[is_answer], (len(rows), len(columns)), warn_of_disagreements)
-    return Dataset(None, columns, answers=answers, items=rows)
+    return combine_long(
+        given, by_model[is_answer], rows, columns, warn_of_disagreements=warn_of_disagreements
+    )
+
+
+def combine_long(
+    given: LongAnswers,
+    by_model: npt.NDArray[np.bool_],
+    items: list[str],
+    label_names: list[str],
+    *,
+    warn_of_disagreements: bool = True,
+) -> Dataset:
+    """Return the data set that answers make whose items and labels are numbered already."""
+    _refuse_contradictions(given, items, label_names)
+    shape = len(items), len(label_names)
+    answers = _combine(given, by_model, shape, warn_of_disagreements)
+    return Dataset(None, label_names, answers=answers, items=items)
 
 
 def _number_names(

@@ -10,9 +10,9 @@ import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -36,6 +36,8 @@ INDEX_LEVEL = re.compile(r"__index_level_\d+__")
 DECIMAL_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # may as well be 1234
 MERGED = re.compile(rb'<mergeCell ref="([^"]+)"')
+FORMULA = re.compile(r"'*[=+\-@\x00-\x1f]")  # how a text begins that spreadsheets would compute
+ESCAPED = re.compile(r"'[=+\-@\x00-\x1f]|'\Z")  # or perhaps, at the end of what was read
 NEVER_COMPUTED = re.compile(rb"</f>\s*(<v\s*/>|<v></v>)?\s*</c>")
 
 
@@ -127,8 +129,9 @@ class Table:
         with suppress(csv.Error):  # a cell that is too long for this reader
             for cells in csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter):
                 rows += [cells] if len(cells) > 1 or any(map(str.strip, cells)) else []
-        names = rows[0] if rows else []
-        self.columns = [name or f"Unnamed: {j}" for j, name in enumerate(names)]
+        written = [name or f"Unnamed: {j}" for j, name in enumerate(rows[0] if rows else [])]
+        self.columns = [_unescape(name) for name in written]
+        self._written = dict(zip(self.columns, written, strict=True))
         self._head = rows[1:-1] if len(text) == HEAD_SIZE else rows[1:]  # the last may be cut
 
     def read_blocks(
@@ -142,10 +145,10 @@ class Table:
                 block = next(blocks, None)
             if block is None:
                 return
-            yield block.set_axis(block.index + self.first_row)
+            yield self._unescape(block).set_axis(block.index + self.first_row)
 
     def _read_text(self, text_columns: Collection[str], n_rows: int | None) -> pd.DataFrame:
-        written = self._parse(text_columns, nrows=n_rows)
+        written = self._unescape(self._parse(text_columns, nrows=n_rows))
         mixed = [
             name
             for name in written.columns
@@ -153,7 +156,8 @@ class Table:
             and pd.api.types.infer_dtype(written[name], skipna=True).startswith("mixed")
         ]
         if mixed:  # pandas found numbers in some blocks of rows, and words in others
-            words = self._parse(text_columns, mixed, nrows=n_rows, usecols=mixed)
+            usecols = [self._written[name] for name in mixed]
+            words = self._unescape(self._parse(text_columns, mixed, nrows=n_rows, usecols=usecols))
             written = written.assign(**{name: words[name] for name in mixed})
         written = _drop_superfluous(written)
         frame = read_decimal_commas(written, text_columns)
@@ -163,17 +167,26 @@ class Table:
     def _parse(
         self, text_columns: Collection[str], words: Collection[str] = (), **options: Any
     ) -> Any:
-        """Return the cells as pandas reads them."""
+        """Return the cells as pandas reads them, under the names that are written."""
         self._text.seek(0)
+        texts = {*text_columns, *words} & {*self.columns}
+        numbers = [name for name in self.columns if name not in text_columns]
         return pd.read_csv(
             self._text,
             sep=self._delimiter,
             index_col=False,
-            dtype=dict.fromkeys({*text_columns, *words} & {*self.columns}, str),
+            dtype={self._written[name]: str for name in texts},
             keep_default_na=False,
-            na_values={n: list(MISSING) for n in self.columns if n not in text_columns},
+            na_values={self._written[name]: list(MISSING) for name in numbers},
             **options,
         )
+
+    def _unescape(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return cells and names as they were before `escape_formulas`."""
+        if not self._text.may_be_escaped:
+            return frame
+        names = {written: name for name, written in self._written.items() if written != name}
+        return _change_texts(frame.rename(columns=names) if names else frame, _unescape)
 
     def _read_excel(self, text_columns: Collection[str]) -> pd.DataFrame:
         frame = self._sheet.iloc[1:].set_axis(self.columns, axis=1).reset_index(drop=True)
@@ -186,6 +199,35 @@ class Table:
         return _drop_superfluous(frame)
 
 
+def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with an apostrophe before each text that a spreadsheet would compute.
+
+    The apostrophe is taken away when a table is read.
+    """
+    return _change_texts(frame.set_axis([_escape(name) for name in frame], axis=1), _escape)
+
+
+def _change_texts(frame: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
+    """Return a table with its texts changed, each distinct one once."""
+    columns: dict[str, Any] = {}
+    for name, cells in frame.items():
+        if pd.api.types.is_string_dtype(cells.dtype) or cells.dtype == object:
+            codes, distinct = pd.factorize(cells, use_na_sentinel=False)
+            changed = [change(cell) for cell in distinct]
+            if any(new is not old for new, old in zip(changed, distinct, strict=True)):
+                columns[str(name)] = np.array(changed, dtype=object)[codes]
+    return frame.assign(**columns) if columns else frame
+
+
+def _escape(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell
+
+
+def _unescape(cell: Any) -> Any:
+    is_escaped = isinstance(cell, str) and cell[:1] == "'" and FORMULA.match(cell)
+    return cell[1:] if is_escaped else cell
+
+
 def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
     """Return the cells of a csv, parquet or Excel file, rows numbered from 0."""
     with Table(path) as table:
@@ -195,6 +237,8 @@ def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
 class _Text(io.TextIOWrapper):
     """Text in UTF-8; a NUL, as damaged files have them, is an error."""
 
+    may_be_escaped = False  # in what was read so far
+
     def __init__(self, file: Any) -> None:
         super().__init__(file, "utf-8-sig", newline="")
 
@@ -202,6 +246,7 @@ class _Text(io.TextIOWrapper):
         text = super().read(size)
         if "\0" in text:
             raise ValueError("it holds NUL characters, so it is damaged or not text")
+        self.may_be_escaped = self.may_be_escaped or ESCAPED.search(text) is not None
         return text
 
 
@@ -383,7 +428,8 @@ def write_blocks(blocks: Iterator[pd.DataFrame], path: str | Path) -> None:
             sep = "\t" if ending.startswith(".tsv") else ","
             for number, block in enumerate(blocks):
                 mode: Literal["a", "w"] = "a" if number else "w"
-                block.to_csv(temporary, sep=sep, mode=mode, header=not number, index=False)
+                safe = escape_formulas(block)
+                safe.to_csv(temporary, sep=sep, mode=mode, header=not number, index=False)
         elif ending == ".xlsx":
             write_excel(pd.concat(blocks, ignore_index=True), temporary)
         else:
@@ -396,11 +442,16 @@ def write_blocks(blocks: Iterator[pd.DataFrame], path: str | Path) -> None:
 
 
 def write_excel(frame: pd.DataFrame, path: Path, *, header: bool = True) -> None:
-    """Write an Excel file with one sheet."""
+    """Write an Excel file with one sheet, in which no text is a formula."""
     from openpyxl.utils.exceptions import IllegalCharacterError
 
     try:
-        frame.to_excel(path, index=False, header=header, engine="openpyxl")
+        with pd.ExcelWriter(path, engine="openpyxl") as writer:
+            frame.to_excel(writer, index=False, header=header)
+            for sheet in writer.sheets.values():
+                for cell in chain.from_iterable(sheet.iter_rows()):
+                    if cell.data_type == "f":
+                        cell.data_type, cell.quotePrefix = "s", True
     except (ValueError, IllegalCharacterError) as error:
         raise ComesError(f"this table does not fit an Excel file ({error}). Write .csv.") from None
 

@@ -9,20 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.annotate import (
-    Project,
-    Summary,
+from comes.annotate.exchange import collect_answers
+from comes.annotate.grow import (
     add_active_cards,
-    collect_answers,
     count_new_answers,
     count_rounds,
-    describe_summary,
     estimate_shares,
     find_open_pairs,
-    open_project,
-    summarise,
-    write_overview,
+    set_hints,
 )
+from comes.annotate.project import Project
+from comes.annotate.summary import Summary, summarise
+from comes.annotate.web.lead import describe_summary, write_overview
 from comes.answers import AnswerRates
 from comes.answers.questions import draw_questions, expected_bits
 from comes.datasets import Dataset, ReadOptions, join_features, read_features
@@ -37,7 +35,7 @@ UNKNOWN = 0.5  # relevance of a class that the model does not know: every answer
 
 
 def report_project(
-    folder: str | Path,
+    project: Project,
     output: str | Path | None = None,
     *,
     features: str | Path | None = None,
@@ -49,7 +47,6 @@ def report_project(
             raise ComesError(f"{output} should end in .html; a page is written there.")
         check_file_target(output)
         refuse_inputs(output, features)
-    project = open_project(folder)
     priors = None
     if features is not None:
         from comes.workflows.priors import estimate_priors
@@ -78,16 +75,7 @@ def draw_round(
     is_open = find_open_pairs(project)
     if not is_open.any():
         raise ComesError("nothing is left to ask: every pair has a question.")
-    reading = None if features is None else ReadOptions(features=features)
-    if isinstance(model, str) and model == AUTO:
-        chosen = {"random_state": seed} | (settings or {})
-        fitted = fit_model(project.folder, chosen, reading=reading)
-        if fitted.history.interrupted:
-            raise KeyboardInterrupt  # half a training draws nothing
-        classifier, dataset = fitted.classifier, fitted.dataset
-        assert isinstance(dataset, Dataset)
-    else:
-        classifier, dataset = as_model(model), read_project(project.folder, reading)
+    classifier, dataset = _find_model(project, model, features, settings, seed)
     eta, rates = score_pairs(project, classifier, dataset)
     drawn = draw_questions(eta, count, is_open=is_open, rates=rates, seed=seed)
     number = add_active_cards(project, drawn, eta, rates, seed=seed, learned_at=learned_at)
@@ -99,6 +87,38 @@ def draw_round(
         "bits_per_answer": round(float(bits.mean()), 3),
         "seconds": round(time.perf_counter() - started, 1),
     }
+
+
+def draw_hints(
+    project: Project,
+    *,
+    model: Classifier | str | Path = AUTO,
+    features: str | Path | None = None,
+    settings: dict[str, Any] | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Show on open cards how likely a model thinks that the class is relevant."""
+    classifier, dataset = _find_model(project, model, features, settings, seed)
+    eta, _ = score_pairs(project, classifier, dataset)
+    return {"hints_added": set_hints(project, eta)}
+
+
+def _find_model(
+    project: Project,
+    model: Classifier | str | Path,
+    features: str | Path | None,
+    settings: dict[str, Any] | None,
+    seed: int,
+) -> tuple[Classifier, Dataset]:
+    """Return a model, trained on the project where it is not given, and the project's data."""
+    reading = None if features is None else ReadOptions(features=features)
+    if model != AUTO:
+        return as_model(model), read_project(project.folder, reading)
+    fitted = fit_model(project.folder, {"random_state": seed} | (settings or {}), reading=reading)
+    if fitted.history.interrupted:
+        raise KeyboardInterrupt  # half a training draws nothing
+    assert isinstance(fitted.dataset, Dataset)
+    return fitted.classifier, fitted.dataset
 
 
 def score_pairs(

@@ -20,11 +20,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from comes.annotate.asking import GUIDELINES, Guideline, find_guideline, read_asking, read_picture
+from comes.annotate.asking import GUIDELINES, Guideline, find_guideline, read_asking
 from comes.annotate.cards import (
-    FROZEN,
     Asker,
-    SentAnswer,
     find_history,
     lease_cards,
     release_cards,
@@ -33,8 +31,9 @@ from comes.annotate.cards import (
     write_note,
 )
 from comes.annotate.lead import KnownNameError, clean_name, join_person
+from comes.annotate.pictures import UnshownError, make_display
 from comes.annotate.project import Project
-from comes.annotate.schema import DECISION, answers, cards, classes
+from comes.annotate.schema import DECISION, FROZEN, answers, cards, classes
 from comes.annotate.web.app import (
     NAME_COOKIE,
     AnswersBody,
@@ -48,7 +47,6 @@ from comes.annotate.web.app import (
     read_body,
     read_name,
 )
-from comes.errors import ComesError
 
 FRESH = 10.0  # seconds between two counts of all cards
 FRESH_PERSON = 60.0  # of the answers of a person
@@ -273,7 +271,7 @@ class AnswerPages:
         """Store answers; the reply comes when they are on disk."""
         body = await read_body(request, AnswersBody)
         asker, now = Asker(self._site.require_name(request), body.tab), time.time()
-        sent = [SentAnswer(a.card, a.answer, a.key, a.seconds) for a in body.answers]
+        sent = body.answers
         n_new = await self._site.run_command(
             partial(store_answers, asker=asker, sent=sent, now=now, lease=self._site.lease)
         )
@@ -341,11 +339,11 @@ class GuidelineRoutes:
         if not 1 <= k <= len(found.pictures):
             raise HTTPException(404, "there is no such picture")
         try:
-            content = await run_in_threadpool(read_picture, found.pictures[k - 1])
-        except ComesError as error:
-            raise HTTPException(422, str(error).rstrip(".")) from None
+            kind, content = await run_in_threadpool(_read_picture, found.pictures[k - 1])
+        except (OSError, UnshownError) as error:
+            raise HTTPException(422, f"this picture cannot be shown: {error}") from None
         headers = {"Cache-Control": "private, max-age=300"}
-        return Response(content, media_type="image/jpeg", headers=headers)
+        return Response(content, media_type=kind, headers=headers)
 
     def _find(self, number: str) -> Guideline:
         query = select(classes.c.name).where(classes.c.id == _parse_number(number))
@@ -355,6 +353,14 @@ class GuidelineRoutes:
         if name is None or folder is None:
             raise HTTPException(404, "there are no such guidelines")
         return find_guideline(Path(folder), name)
+
+
+def _read_picture(path: Path) -> tuple[str, bytes]:
+    """Return the kind and the content of an example picture, in a size that a page shows."""
+    with path.open("rb") as file:
+        shown = make_display(file, 1600)
+        file.seek(0)
+        return shown.kind, shown.content or file.read()
 
 
 def _parse_number(text: str) -> int:

@@ -5,6 +5,7 @@ import ipaddress
 import json
 import math
 import os
+import re
 import time
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -36,7 +37,7 @@ from comes.annotate.asking import (
     read_asking,
     read_words,
 )
-from comes.annotate.cards import MOST_CHARACTERS, Answer, RefusedError
+from comes.annotate.cards import MOST_CHARACTERS, Id, Number, RefusedError, SentAnswer
 from comes.annotate.links import KnownLinks
 from comes.annotate.project import Project
 from comes.annotate.schema import classes, items
@@ -92,7 +93,6 @@ POLICY = (
 )
 TITLES = {401: "A token is needed", 404: "Not found", 503: "Try again"}
 ROLE = "comes_role"  # in the scope of a request
-LET_IN = "comes_let_in"  # in the scope of a request that needed a token and had one
 NEEDS_TOKEN = "comes_needs_token"  # in the scope: whether one is asked for at all
 LEADS = ("/lead", "/api/lead", "/setup", "/api/setup")  # paths for leads alone
 UPLOADS = ("/api/setup/files", "/api/lead/table")  # paths that take files
@@ -118,11 +118,7 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """Refuses what is not allowed, and adds the headers that every response has.
 
-    Parameters
-    ----------
-    app : ASGI application
-    links : KnownLinks, optional
-        The links that let people in; None if no token is needed, and everybody is a lead.
+    Without links no token is needed, and everybody is a lead.
     """
 
     def __init__(self, app: ASGIApp, links: KnownLinks | None) -> None:
@@ -142,11 +138,7 @@ class Guard:
             await send(message)
 
         refusal = await self._intercept_request(scope)
-        if refusal is not None:
-            await refusal(scope, receive, send_with_headers)
-        else:
-            scope[LET_IN] = not scope["path"].startswith("/static/")
-            await self._app(scope, receive, send_with_headers)
+        await (refusal or self._app)(scope, receive, send_with_headers)
 
     async def _intercept_request(self, scope: Scope) -> Response | None:
         """Return a refusal, or the page that stores the token; None lets the request through."""
@@ -247,9 +239,7 @@ def _read_token(headers: Headers) -> str:
 MOST_IN_A_REQUEST = 300  # answers or keys
 MOST_OPEN = 3000  # cards that a page may have
 
-Number = Annotated[int, Field(ge=1, lt=2**31)]
 Numbers = Annotated[list[Number], Field(max_length=MOST_OPEN)]
-Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 
 
 class Body(BaseModel):
@@ -288,20 +278,11 @@ class NoteBody(Body):
     text: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS, strip_whitespace=True)] = ""
 
 
-class AnswerBody(Body):
-    """One answer."""
-
-    card: Number
-    answer: Answer
-    key: Id
-    seconds: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] | None = None
-
-
 class AnswersBody(Body):
     """Answers that are stored together."""
 
     tab: Id
-    answers: Annotated[list[AnswerBody], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
+    answers: Annotated[list[SentAnswer], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
 
 
 class UndoBody(Body):
@@ -311,6 +292,7 @@ class UndoBody(Body):
     keys: Annotated[list[Id], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
 
 
+ODD = re.compile("[\0\ud800-\udfff]")
 Kind = TypeVar("Kind", bound=Body)
 
 
@@ -322,7 +304,10 @@ async def read_body(request: Request, kind: type[Kind]) -> Kind:
             content += part
             if len(content) > LARGEST_BODY:
                 raise RefusedError(413, f"at most {LARGEST_BODY} bytes are read")
-        return kind.model_validate(json.loads(content))
+        values = json.loads(content)
+        if _has_odd_text(values):
+            raise RefusedError(422, "text must not contain NUL or unpaired surrogates")
+        return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -396,24 +381,27 @@ def check_place(given: str, *, is_open: bool) -> Path:
     return path
 
 
+def _has_odd_text(value: Any) -> bool:
+    """Return whether json has a text that a database cannot store."""
+    if isinstance(value, dict):
+        return any(map(_has_odd_text, (*value, *value.values())))
+    if isinstance(value, list):
+        return any(map(_has_odd_text, value))
+    return isinstance(value, str) and ODD.search(value) is not None
+
+
 NAME_COOKIE = "comes_name"
 Result = TypeVar("Result")
 
 
 class Site:
-    """A project that is served.
-
-    Parameters
-    ----------
-    project : Project
-    lease : float
-        Seconds that a silent tab keeps its cards.
-    """
+    """A project that is served; a silent tab keeps its cards for the seconds of a lease."""
 
     def __init__(self, project: Project, lease: float) -> None:
         self.project, self.lease = project, lease
         self._writer: Writer | None = None
         self.preparations: list[Callable[[], Coroutine[Any, Any, None]]] = []  # while it starts
+        self.closings: list[Callable[[], None]] = []  # when it ends
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -425,6 +413,8 @@ class Site:
             await asyncio.gather(*begun, return_exceptions=True)
         finally:
             await run_in_threadpool(self._writer.close)
+            for close in self.closings:
+                close()
 
     async def run_command(self, command: Callable[[Connection], Result]) -> Result:
         """Run a command in the writer; return its result after the commit."""

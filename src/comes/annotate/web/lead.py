@@ -29,13 +29,14 @@ from comes.annotate.asking import (
     LANGUAGES,
     LONGEST_QUESTION,
     QUESTION,
-    change_asking,
     default_template,
     read_asking,
 )
-from comes.annotate.cards import SHARE, RefusedError, set_controls
+from comes.annotate.cards import CONTROL_SHARE, SHOWS_HINTS, RefusedError
 from comes.annotate.exchange import export_answers, export_raw_answers
+from comes.annotate.grow import set_controls
 from comes.annotate.lead import (
+    LEAD,
     STATES,
     Verdict,
     browse_answers,
@@ -51,7 +52,15 @@ from comes.annotate.lead import (
 from comes.annotate.links import Role, list_links, make_link, revoke_links
 from comes.annotate.project import Project
 from comes.annotate.schema import CONTROL, controls, hints
-from comes.annotate.summary import SKIP, SOURCES, YES, Ledger, Said, Summary, summarise_said
+from comes.annotate.summary import (
+    SKIP,
+    SOURCES,
+    YES,
+    AnswerCache,
+    AnswerColumns,
+    Summary,
+    summarise_said,
+)
 from comes.annotate.web.app import (
     NEEDS_TOKEN,
     Body,
@@ -71,125 +80,43 @@ BOUNDS = ["class_prior", "lower", "upper"]  # of a table of priors
 def write_overview(
     project: Project, path: str | Path, *, priors: pd.DataFrame | None = None
 ) -> Summary:
-    """Write a page about the answers of a project.
+    """Write a page about the answers of a project, an .html file.
 
-    Parameters
-    ----------
-    project : Project
-    path : path
-        An .html file, which is replaced.
-    priors : DataFrame, optional
-        Estimated class priors, with the columns label, class_prior, lower and upper, as from
-        `comes.priors.prior_table`. Estimates need features, which a project does not have.
-
-    Returns
-    -------
-    summary : Summary
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     summary = write_overview(project, project.folder / "overview.html")
-    ...     page = (project.folder / "overview.html").read_text(encoding="utf-8")
-    >>> "1 of 4 cards are done" in page
-    True
+    ``priors`` has the columns label, class_prior, lower and upper, as from
+    `comes.priors.prior_table`: estimates need features, which a project does not have.
     """
     target = check_file_target(path)
-    said = Ledger(project).read()
+    said = AnswerCache(project).read()
     summary = summarise_said(project, said)
     static = files("comes.annotate.web").joinpath("static")
     sheets = [static.joinpath(f"{name}.css") for name in ("annotate", "lead")]
-    style = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
     page = render(
         "overview.html.jinja",
         project=project.name,
         summary=summary,
         activity=count_activity(said),
-        style=style,
-        priors={} if priors is None else _index_priors(priors),
+        style="\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets),
+        priors={} if priors is None else priors.set_index("label")[BOUNDS].to_dict("index"),
     )
     with replacing_file(target) as temporary:
         temporary.write_text(page, encoding="utf-8", errors="replace")
     return summary
 
 
-def tabulate_classes(summary: Summary, priors: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return a row per class, with its estimated prior if there is one.
-
-    Parameters
-    ----------
-    summary : Summary
-    priors : DataFrame, optional
-        As in `write_overview`. A class that is not among them has empty cells.
-
-    Returns
-    -------
-    table : DataFrame
-        The columns of `Summary.table` and, with priors, class_prior, prior_lower, prior_upper.
-
-    Examples
-    --------
-    >>> from comes.annotate import summarise, trial_project
-    >>> with trial_project() as project:
-    ...     summary = summarise(project)
-    >>> priors = pd.DataFrame(
-    ...     {"label": ["weather"], "class_prior": [0.4], "lower": [0.3], "upper": [0.5]}
-    ... )
-    >>> tabulate_classes(summary, priors)[["class", "excluded", "class_prior", "prior_upper"]]
-         class  excluded  class_prior  prior_upper
-    0    sport         1          NaN          NaN
-    1  weather         0          0.4          0.5
-    """
-    table = summary.table()
-    if priors is None:
-        return table
-    named = priors[["label", *BOUNDS]].set_axis(
-        ["class", "class_prior", "prior_lower", "prior_upper"], axis=1
-    )
-    return table.merge(named, how="left")
-
-
 def describe_summary(summary: Summary, priors: pd.DataFrame | None = None) -> dict[str, Any]:
-    """Return a summary as nested dictionaries and lists, for json.
-
-    Parameters
-    ----------
-    summary : Summary
-    priors : DataFrame, optional
-        As in `write_overview`.
-
-    Returns
-    -------
-    described : dict
-        With cards, done, answers, questions_saved, agreement, classes (a dictionary for each row of
-        `tabulate_classes`) and ask_next (names of classes). Unknown numbers are NaN.
-
-    Examples
-    --------
-    >>> from comes.annotate import summarise, trial_project
-    >>> with trial_project() as project:
-    ...     described = describe_summary(summarise(project))
-    >>> described["cards"], described["done"], described["ask_next"]
-    (4, 1, ['weather', 'sport'])
-    """
+    """Return a summary, with priors as in `write_overview`, for json; unknown numbers are NaN."""
+    table = summary.table()
+    if priors is not None:
+        columns = ["class", "class_prior", "prior_lower", "prior_upper"]
+        table = table.merge(priors[["label", *BOUNDS]].set_axis(columns, axis=1), how="left")
     return {
         "cards": summary.n_cards,
         "done": summary.n_done,
         "answers": summary.n_answers,
         "questions_saved": summary.n_saved,
         "agreement": vars(summary.agreement),
-        "classes": tabulate_classes(summary, priors).to_dict("records"),
+        "classes": table.to_dict("records"),
         "ask_next": [row.name for row in summary.to_ask],
-    }
-
-
-def _index_priors(priors: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """Return class prior and bounds by label."""
-    values = priors[BOUNDS].to_numpy(dtype=np.float64)
-    return {
-        str(name): dict(zip(BOUNDS, row.tolist(), strict=True))
-        for name, row in zip(priors["label"], values, strict=True)
     }
 
 
@@ -197,7 +124,7 @@ STEPS = {600: "ten minutes", 3600: "hour", 21600: "six hours", 86400: "day", 604
 MOST_BARS = 60  # of a chart
 
 
-def count_activity(said: Said) -> dict[str, Any]:
+def count_activity(said: AnswerColumns) -> dict[str, Any]:
     """Return how many people said no, cannot tell and yes, over time and each of them, for charts.
 
     Control cards, skips and decisions of the lead are not among it.
@@ -232,7 +159,6 @@ MANY = 20_000  # cards of a project whose answers are read when the server start
 AT_ONCE = 20  # disagreements on a page
 ROWS = 50  # answers on a page
 EXAMPLES = 3  # pictures of a class
-SHOWS_HINTS = "shows_hints"  # the setting, "1" or "0"
 ADDRESSES = "addresses"  # the setting that holds where the project is served
 EXPORTS: dict[str, tuple[Callable[[Project, Path], Any], tuple[str, ...]]] = {
     "answers": (export_answers, ("csv", "parquet", "jsonl", "npz", "xlsx")),
@@ -294,14 +220,17 @@ class SwitchBody(Body):
     is_on: bool
 
 
+ReadPage = Callable[[Request, Summary, AnswerColumns], dict[str, Any]]
+
+
 class LeadPages:
     """The pages of leads."""
 
     def __init__(self, site: Site) -> None:
         self._site, self._project = site, site.project
-        self._ledger = Ledger(site.project)
+        self._ledger = AnswerCache(site.project)
         self._work: asyncio.Task[None] | None = None
-        self._known: tuple[Summary, Said] | None = None
+        self._known: tuple[Summary, AnswerColumns] | None = None
         self._known_at = -math.inf
         site.preparations.append(self._prepare)
         pages = {
@@ -338,19 +267,17 @@ class LeadPages:
 
     # ---- pages
 
-    async def _show(
-        self, tab: str, read: Callable[[Request, Summary, Said], dict[str, Any]], request: Request
-    ) -> Response:
+    async def _show(self, tab: str, read: ReadPage, request: Request) -> Response:
         summary, said = await self._summarise()
         return await run_in_threadpool(self._render, tab, read, request, summary, said)
 
     def _render(
         self,
         tab: str,
-        read: Callable[[Request, Summary, Said], dict[str, Any]],
+        read: ReadPage,
         request: Request,
         summary: Summary,
-        said: Said,
+        said: AnswerColumns,
     ) -> Response:
         return self._site.render_page(
             f"lead_{tab}.html.jinja",
@@ -363,12 +290,12 @@ class LeadPages:
             **read(request, summary, said),
         )
 
-    def _read_overview(self, _: Request, summary: Summary, said: Said) -> dict[str, Any]:
+    def _read_overview(self, _: Request, summary: Summary, said: AnswerColumns) -> dict[str, Any]:
         examples = _pick_examples(said) if self._project.kind == "image" else {}
         formats = {what: endings for what, (_, endings) in EXPORTS.items()}
         return {"examples": examples, "activity": count_activity(said), "formats": formats}
 
-    def _read_answers(self, request: Request, _: Summary, said: Said) -> dict[str, Any]:
+    def _read_answers(self, request: Request, _: Summary, said: AnswerColumns) -> dict[str, Any]:
         given = request.query_params
         names = self._project.class_names
         wanted = {name: given.get(name, "") for name in ("item", "class", "person", "state")}
@@ -392,7 +319,9 @@ class LeadPages:
             "people": said.people,
         }
 
-    def _read_disagreements(self, request: Request, _: Summary, said: Said) -> dict[str, Any]:
+    def _read_disagreements(
+        self, request: Request, _: Summary, said: AnswerColumns
+    ) -> dict[str, Any]:
         with_decided = "decided" in request.query_params
         pairs = find_disagreements(said, with_decided=with_decided)
         start = _read_number(request.query_params.get("from")) or 0
@@ -410,9 +339,8 @@ class LeadPages:
         with self._project.reading() as connection:
             return {"rows": list_notes(connection)}
 
-    def _read_people(self, request: Request, _: Summary, said: Said) -> dict[str, Any]:
+    def _read_people(self, request: Request, *_: Any) -> dict[str, Any]:
         return {
-            "activity": count_activity(said),
             "links": list_links(self._project)[::-1],
             "needs_token": request.scope[NEEDS_TOKEN],
         }
@@ -435,7 +363,7 @@ class LeadPages:
             "guidelines": asked.get(GUIDELINES, ""),
             "class_names": self._project.class_names,
             "n_controls": n_controls,
-            "share": float(self._project.read_setting(SHARE) or 0.05),
+            "share": float(self._project.read_setting(CONTROL_SHARE) or 0.05),
             "n_hints": n_hints,
             "shows_hints": self._project.read_setting(SHOWS_HINTS) == "1",
         }
@@ -463,7 +391,7 @@ class LeadPages:
 
     async def decide(self, request: Request) -> Response:
         """Store what the lead decides about a pair."""
-        body, name = await read_body(request, DecisionBody), read_name(request) or "the lead"
+        body, name = await read_body(request, DecisionBody), read_name(request) or LEAD
         command = partial(decide_pair, item=body.item, class_=body.class_number, name=name)
         await self._command(partial(command, verdict=body.verdict, now=time.time()))
         return JSONResponse({"decision": body.verdict, "name": name})
@@ -509,7 +437,7 @@ class LeadPages:
 
     def _store_asking(self, body: AskingBody) -> None:
         how = body.asks_yes, body.language, body.guidelines or None
-        change_asking(self._project, body.question or None, *how)
+        self._project.change_asking(body.question or None, *how)
         for name, value in ((QUESTION, body.question), (GUIDELINES, body.guidelines)):
             if not value:
                 self._project.write_setting(name, "")
@@ -528,7 +456,7 @@ class LeadPages:
         with tempfile.TemporaryDirectory() as folder:
             path = await receive_file(request, Path(folder), name)
             if purpose == "decisions":
-                lead = read_name(request) or "the lead"
+                lead = read_name(request) or LEAD
                 count = await self._change(decide_pairs, self._project, path, lead)
                 return JSONResponse({"done": f"Stored {count} decisions."})
             try:
@@ -560,7 +488,7 @@ class LeadPages:
 
     # ---- what is known
 
-    async def _summarise(self) -> tuple[Summary, Said]:
+    async def _summarise(self) -> tuple[Summary, AnswerColumns]:
         """Return what is known: now, or a moment ago where a new summary takes long."""
         age = time.monotonic() - self._known_at
         if self._known is None or age > FRESH:
@@ -598,7 +526,7 @@ def _read_number(given: str | None) -> int | None:
     return int(given) if given and given.isdecimal() and len(given) < 10 else None
 
 
-def _pick_examples(said: Said) -> dict[int, list[int]]:
+def _pick_examples(said: AnswerColumns) -> dict[int, list[int]]:
     """Return numbers of the latest items that somebody said yes about, by class (from 0)."""
     found: dict[int, list[int]] = {}
     for class_ in np.unique(said.class_):

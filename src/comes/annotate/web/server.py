@@ -1,18 +1,19 @@
-"""The web application: pages, pictures by number, and commands as json."""
+"""The web server: the application, the addresses that it prints, encryption, and uvicorn."""
 
 import ipaddress
-import math
+import json
 import socket
 import ssl
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
@@ -28,194 +29,16 @@ from comes.annotate.links import KnownLinks, Role, list_links, make_link, revoke
 from comes.annotate.project import DESCRIPTION, Project
 from comes.annotate.web.annotate import AnswerPages, GuidelineRoutes
 from comes.annotate.web.app import Guard, Site, is_loopback, make_refusal
-from comes.annotate.web.connections import Door, Limits, Places, TimedProtocol
 from comes.annotate.web.lead import LeadPages
 from comes.annotate.web.pictures import PictureRoutes
-from comes.annotate.web.whole_bodies import WholeBodies
 from comes.errors import ComesError, first_line
-
-# Documentation addresses: asking which of our addresses would be used sends nothing.
-_ELSEWHERE = {socket.AF_INET: "203.0.113.1", socket.AF_INET6: "2001:db8::1"}
-_EVERYWHERE = {"0.0.0.0": (socket.AF_INET,), "::": (socket.AF_INET, socket.AF_INET6)}
-_EVERYWHERE[""] = _EVERYWHERE["::"]
-
-
-def address_of(host: str, port: int, scheme: str = "http") -> str:
-    """Return the address that a browser opens.
-
-    Where the server listens on all addresses, it is the first that others can open.
-
-    Parameters
-    ----------
-    host : str
-    port : int
-    scheme : {"http", "https"}
-
-    Examples
-    --------
-    >>> address_of("127.0.0.1", 8000), address_of("::1", 8000)
-    ('http://127.0.0.1:8000', 'http://[::1]:8000')
-    """
-    return list_addresses(host, port, scheme)[0]
-
-
-def list_addresses(host: str, port: int, scheme: str = "http") -> list[str]:
-    """Return the addresses under which a server can be opened.
-
-    Where it listens on all addresses, these are the machine's own in its networks, and its name.
-
-    Parameters
-    ----------
-    host : str
-        What the server listens on.
-    port : int
-    scheme : {"http", "https"}
-
-    Examples
-    --------
-    >>> list_addresses("192.168.1.5", 8000, scheme="https")
-    ['https://192.168.1.5:8000']
-    """
-    names = [host]
-    if host in _EVERYWHERE:
-        names = [str(own) for own in _find_own(_EVERYWHERE[host])] + [socket.gethostname()]
-    return [
-        f"{scheme}://[{name}]:{port}" if ":" in name else f"{scheme}://{name}:{port}"
-        for name in dict.fromkeys(names)
-    ]
-
-
-def is_private(address: str) -> bool:
-    """Return whether an address such as http://10.0.0.7:8000 is one of a private network.
-
-    Examples
-    --------
-    >>> is_private("http://10.0.0.7:8000"), is_private("http://[2a00::1]:8000")
-    (True, False)
-    """
-    host = address.partition("://")[2].rpartition(":")[0].strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return False  # a name, of which this is not known
-
-
-def _find_own(
-    families: tuple[socket.AddressFamily, ...],
-) -> Iterator[ipaddress.IPv4Address | ipaddress.IPv6Address]:
-    """Give the addresses of this machine that others can reach: that of the way out comes first."""
-    for family in families:
-        found = []
-        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((_ELSEWHERE[family], 9))  # fails where there is no way out
-            found.append(probe.getsockname()[0])
-        with suppress(OSError):  # where the machine does not know its own name
-            found += [known[4][0] for known in socket.getaddrinfo(socket.gethostname(), 0, family)]
-        for text in dict.fromkeys(found):
-            own = ipaddress.ip_address(str(text).partition("%")[0])
-            if not (own.is_loopback or own.is_link_local or own.is_unspecified):
-                yield own
-
-
-@dataclass(frozen=True)
-class ServerOptions:
-    """How a project is served.
-
-    Parameters
-    ----------
-    certificate, key : path, optional
-        Files in PEM format for TLS; both or none. The certificate comes with those that vouch for
-        it.
-    proxies : sequence of str
-        Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are believed.
-        Nobody else's are.
-    limits : Limits
-
-    Examples
-    --------
-    >>> ServerOptions(proxies=("127.0.0.1",)).scheme
-    'http'
-    """
-
-    certificate: str | Path | None = None
-    key: str | Path | None = None
-    proxies: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        if (self.certificate is None) != (self.key is None):
-            given, missing = ("certificate", "key")[:: 1 if self.key is None else -1]
-            raise ComesError(
-                f"TLS needs a certificate and its key; got --{given} alone. Add --{missing} FILE."
-            )
-        if self.certificate is not None and self.key is not None:
-            _check_certificate(self.certificate, self.key)
-        for proxy in self.proxies:
-            _check_proxy(proxy)
-
-    @property
-    def scheme(self) -> str:
-        """The first word of the server's address."""
-        return "http" if self.certificate is None else "https"
-
-
-def _check_certificate(certificate: str | Path, key: str | Path) -> None:
-    """Raise if two files are not a certificate and its key."""
-    for file in (certificate, key):
-        try:
-            Path(file).read_bytes()
-        except OSError as error:
-            raise ComesError(
-                f"{file} cannot be read: {error.strerror}. Correct the path."
-            ) from None
-    try:
-        # An encrypted key would ask for its password, and a server may have nobody to ask.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, lambda: "")
-    except (ssl.SSLError, ValueError) as error:
-        raise ComesError(
-            f"{certificate} and {key} must be a certificate and its key without a password, in PEM "
-            f"format; got {first_line(error)}"
-        ) from None
-
-
-def _check_proxy(proxy: str) -> None:
-    try:
-        ipaddress.ip_network(proxy)
-    except ValueError:
-        raise ComesError(
-            f"a proxy must be an address or a network, such as 127.0.0.1; got {proxy!r}."
-        ) from None
-
 
 LEASE = 300.0  # seconds that a silent tab keeps its cards
 STATIC = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 def make_app(project: Project, *, needs_token: bool = False, lease: float = LEASE) -> ASGIApp:
-    """Return the application that serves a project.
-
-    Parameters
-    ----------
-    project : Project
-    needs_token : bool
-        Whether every request must carry the token of a link, from `make_link`; without, everybody
-        who reaches the server is a lead.
-    lease : float
-        Seconds after which the cards of a silent tab are free again.
-
-    Returns
-    -------
-    app : ASGI application
-
-    Examples
-    --------
-    >>> from starlette.testclient import TestClient
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     with TestClient(make_app(project), base_url="http://127.0.0.1") as client:
-    ...         client.post("/api/join", json={"name": "Ada"}).json()
-    {'name': 'Ada'}
-    """
+    """Return the application that serves a project; without tokens, everybody is a lead."""
     site = Site(project, lease)
     routes = [
         *AnswerPages(site).routes,
@@ -272,40 +95,86 @@ async def _respond_unavailable(request: Request, error: Exception) -> Response:
     return make_refusal(request.headers, 503, f"{reason.rstrip('.')}; try again")
 
 
-STARTING = 30.0  # seconds
-BACKLOG = 1024  # connections that wait to be accepted
-PLAIN = ServerOptions()
+# Documentation addresses: asking which of our addresses would be used sends nothing.
+_ELSEWHERE = {socket.AF_INET: "203.0.113.1", socket.AF_INET6: "2001:db8::1"}
+_EVERYWHERE = {"0.0.0.0": (socket.AF_INET,), "::": (socket.AF_INET, socket.AF_INET6)}
+_EVERYWHERE[""] = _EVERYWHERE["::"]
+
+
+def list_addresses(host: str, port: int, scheme: str = "http") -> list[str]:
+    """Return where a server can be opened: on all addresses, those of the networks and its name."""
+    names = [host]
+    if host in _EVERYWHERE:
+        names = [str(own) for own in _find_own(_EVERYWHERE[host])] + [socket.gethostname()]
+    return [
+        f"{scheme}://[{name}]:{port}" if ":" in name else f"{scheme}://{name}:{port}"
+        for name in dict.fromkeys(names)
+    ]
+
+
+def _find_own(
+    families: tuple[socket.AddressFamily, ...],
+) -> Iterator[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    """Give the addresses of this machine that others can reach: that of the way out comes first."""
+    for family in families:
+        found = []
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((_ELSEWHERE[family], 9))  # fails where there is no way out
+            found.append(probe.getsockname()[0])
+        with suppress(OSError):  # where the machine does not know its own name
+            found += [known[4][0] for known in socket.getaddrinfo(socket.gethostname(), 0, family)]
+        for text in dict.fromkeys(found):
+            own = ipaddress.ip_address(str(text).partition("%")[0])
+            if not (own.is_loopback or own.is_link_local or own.is_unspecified):
+                yield own
+
+
+def describe_addresses(addresses: Sequence[str], made: dict[str, str] | None) -> list[str]:
+    """Return lines that say which address is for whom, and who can open it.
+
+    `made` holds the tokens of new links by role; it is None where no token is needed.
+    """
+    first = addresses[0]
+    tokens = {role: f"?token={token}" for role, token in (made or {}).items()}
+    lines = [
+        f"For annotators: {first}/{tokens.get('annotator', '')}",
+        f"For the lead: {first}/lead{tokens.get('lead', '')}",
+    ]
+    if len(addresses) > 1:
+        lines.append(f"The same at {', '.join(addresses[1:])}.")
+    try:
+        host = ipaddress.ip_address(urlsplit(first).hostname or "")
+        is_private, is_own = host.is_private, host.is_loopback
+    except ValueError:  # a name
+        is_private, is_own = False, urlsplit(first).hostname == "localhost"
+    if made is None:
+        return [*lines, "Only this machine can open them, and there is no token: all may lead."]
+    if is_own:
+        lines.append("Only this machine can open them, with a link.")
+    elif is_private:
+        lines += [
+            "Everyone in this network who has the link can open it. For people elsewhere, use a "
+            "VPN, or a proxy and --address."
+        ]
+    else:
+        lines.append("Everyone who reaches this address and has the link can open it.")
+    if made:
+        lines.append("Keep these links: a token is shown once.")
+    else:
+        lines.append("Links from before are valid; their tokens are not shown again.")
+    return lines
+
+
+ADDRESSES = "addresses"  # the setting that holds where a project was served last
 
 
 def find_links(
     project: Project, host: str, *, is_wanted: bool = False, new: bool = False
 ) -> dict[str, str] | None:
-    """Return the tokens of new links by their role, where an address needs a token at all.
+    """Return the tokens of new links by their role; None where an address needs no token.
 
-    Parameters
-    ----------
-    project : Project
-    host : str
-        The address to serve on.
-    is_wanted : bool
-        Whether a loopback address needs a token too, as behind a proxy.
-    new : bool
-        Whether to revoke all links and make new ones.
-
-    Returns
-    -------
-    made : dict, optional
-        None if no token is needed. On first use a link for annotators and one for the lead are
-        made; later those stay, and nothing is made.
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     print(find_links(project, "127.0.0.1"))
-    ...     print(list(find_links(project, "0.0.0.0")), find_links(project, "0.0.0.0"))
-    None
-    ['annotator', 'lead'] {}
+    On first use a link for annotators and one for the lead are made; later those stay, and nothing
+    is made.
     """
     if is_loopback(host) and not is_wanted and not new:
         return None
@@ -318,51 +187,73 @@ def find_links(
     }
 
 
-def check_images_exist(project: Project) -> None:
-    """Raise if the images of a project are no longer where they were.
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     check_images_exist(project)  # its items are texts
-    """
-    if project.source is not None and not project.source.exists():
-        raise ComesError(
-            f"the images of {project.name} are no longer at {project.source}. Put them back, or "
-            f"correct the path in {project.folder.name}/{DESCRIPTION}."
-        )
+STARTING = 30.0  # seconds
+BACKLOG = 1024  # connections that wait to be accepted
+MOST_CONNECTIONS = 1000  # beyond, requests get 503; all of them need files
+MOST_FILES = 4096
 
 
 def serve(
     project: Project,
-    listener: Door,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    *,
+    address: str | None = None,
     needs_token: bool = False,
+    new_links: bool = False,
+    certificate: str | Path | None = None,
+    key: str | Path | None = None,
+    proxies: Sequence[str] = (),
     lease: float = LEASE,
-    options: ServerOptions = PLAIN,
 ) -> None:
-    """Serve a project on an open port until it is interrupted.
+    """Serve a project until Ctrl-C, and print which address is for whom.
+
+    Pictures are decoded in processes of their own, so a script that calls this needs
+    ``if __name__ == "__main__":``.
 
     Parameters
     ----------
     project : Project
-    listener : socket
-        From `open_port`; it is closed at the end.
+    host : str
+        The address to listen on; 0.0.0.0 is all of them. All but loopback need a token.
+    port : int
+        0 takes a free one.
+    address : str, optional
+        What people open, where the server is behind a proxy.
     needs_token : bool
-        Whether every request must carry the token of a link.
+        Whether loopback needs a token, too, as behind a proxy. Without one everybody is a lead.
+    new_links : bool
+        Whether to revoke all links and make new ones.
+    certificate, key : path, optional
+        Files in PEM format for TLS; both or none. The certificate comes with those that vouch for
+        it.
+    proxies : sequence of str
+        Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are believed.
+        Nobody else's are.
     lease : float
         Seconds after which the cards of a silent tab are free again.
-    options : ServerOptions
 
     Examples
     --------
     >>> from comes.annotate import open_project
-    >>> project = open_project("news")  # doctest: +SKIP
-    >>> serve(project, open_port("127.0.0.1", 8000))  # doctest: +SKIP
+    >>> serve(open_project("news"), "0.0.0.0")  # doctest: +SKIP
     """
-    with listener:
-        app = make_app(project, needs_token=needs_token, lease=lease)
-        _make_server(app, listener, options).run([listener])
+    scheme = _check_options(certificate, key, proxies)
+    with open_port(host, port) as listener:
+        if project.source is not None and not project.source.exists():
+            raise ComesError(
+                f"the images of {project.name} are no longer at {project.source}. Put them back, "
+                f"or correct the path in {project.folder.name}/{DESCRIPTION}."
+            )
+        made = find_links(project, host, is_wanted=needs_token, new=new_links)
+        addresses = list_addresses(host, listener.getsockname()[1], scheme)
+        if address is not None:
+            addresses = [address.rstrip("/")]
+        project.write_setting(ADDRESSES, json.dumps(addresses))
+        print(*describe_addresses(addresses, made), sep="\n")
+        sys.stdout.flush()
+        app = make_app(project, needs_token=made is not None, lease=lease)
+        _make_server(app, certificate, key, proxies).run([listener])
 
 
 @contextmanager
@@ -372,8 +263,10 @@ def serve_in_thread(
     host: str = "127.0.0.1",
     port: int = 0,
     needs_token: bool = False,
+    certificate: str | Path | None = None,
+    key: str | Path | None = None,
+    proxies: Sequence[str] = (),
     lease: float = LEASE,
-    options: ServerOptions = PLAIN,
 ) -> Iterator[str]:
     """Serve a project in a thread; give its address.
 
@@ -383,7 +276,9 @@ def serve_in_thread(
     host : str
     port : int
         0 takes a free one.
-    needs_token, lease, options
+    needs_token : bool
+        Whether every request must carry the token of a link.
+    certificate, key, proxies, lease
         As in `serve`.
 
     Examples
@@ -394,38 +289,67 @@ def serve_in_thread(
     ...     urlopen(f"{address}/join").status
     200
     """
-    listener = open_port(host, port)
+    scheme = _check_options(certificate, key, proxies)
     app = make_app(project, needs_token=needs_token, lease=lease)
-    server = _make_server(app, listener, options)
-    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-    thread.start()
-    until = time.monotonic() + STARTING
-    while not server.started:
-        if time.monotonic() > until or not thread.is_alive():
+    with open_port(host, port) as listener:
+        server = _make_server(app, certificate, key, proxies)
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        until = time.monotonic() + STARTING
+        while not server.started:
+            if time.monotonic() > until or not thread.is_alive():
+                raise ComesError(
+                    f"the server of {project.name} did not start on {host}. See its messages above."
+                )
+            time.sleep(0.01)
+        try:
+            yield list_addresses(host, listener.getsockname()[1], scheme)[0]
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _check_options(
+    certificate: str | Path | None, key: str | Path | None, proxies: Sequence[str]
+) -> str:
+    """Return http or https; raise if files are no certificate and key, or a proxy no address."""
+    for proxy in proxies:
+        try:
+            ipaddress.ip_network(proxy)
+        except ValueError:
             raise ComesError(
-                f"the server of {project.name} did not start on {host}. See its messages above."
-            )
-        time.sleep(0.01)
+                f"a proxy must be an address or a network, such as 127.0.0.1; got {proxy!r}."
+            ) from None
+    if certificate is None and key is None:
+        return "http"
+    if certificate is None or key is None:
+        given, missing = ("certificate", "key") if key is None else ("key", "certificate")
+        raise ComesError(
+            f"TLS needs a certificate and its key; got --{given} alone. Add --{missing} FILE."
+        )
+    for file in (certificate, key):
+        try:
+            Path(file).read_bytes()
+        except OSError as error:
+            raise ComesError(
+                f"{file} cannot be read: {error.strerror}. Correct the path."
+            ) from None
     try:
-        yield address_of(host, listener.getsockname()[1], options.scheme)
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
+        # An encrypted key would ask for its password, and a server may have nobody to ask.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, str)
+    except (ssl.SSLError, ValueError) as error:
+        raise ComesError(
+            f"{certificate} and {key} must be a certificate and its key without a password, in PEM "
+            f"format; got {first_line(error)}"
+        ) from None
+    return "https"
 
 
-def open_port(host: str, port: int) -> Door:
-    """Return a socket that listens; raise if the port cannot be opened.
-
-    Examples
-    --------
-    >>> with open_port("127.0.0.1", 0) as listener:
-    ...     listener.getsockname()[0]
-    '127.0.0.1'
-    """
+def open_port(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; raise if the port cannot be opened."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends at once (TCP_NODELAY) only on sockets that say they are TCP.
-    listener = Door(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
@@ -439,24 +363,30 @@ def open_port(host: str, port: int) -> Door:
     return listener
 
 
-def _make_server(app: Any, listener: Door, options: ServerOptions) -> uvicorn.Server:
-    listener.places = Places(options.limits)
-    protocol: Any = partial(TimedProtocol, places=listener.places)
+def _make_server(
+    app: ASGIApp, certificate: str | Path | None, key: str | Path | None, proxies: Sequence[str]
+) -> uvicorn.Server:
+    with suppress(ImportError, OSError, ValueError):  # Windows has no limit; a few systems lie
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if 0 <= soft < MOST_FILES:
+            most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     config = uvicorn.Config(
-        WholeBodies(app),
+        app,
         log_level="warning",
         access_log=False,
         server_header=False,
-        loop="asyncio",  # which accepts connections through our door
-        http=protocol,
+        http="h11",  # which limits the size of headers
         ws="none",
         backlog=BACKLOG,
-        timeout_keep_alive=math.ceil(options.limits.kept),
-        callback_notify=listener.places.end_overdue,
-        timeout_notify=0,  # every second
-        proxy_headers=bool(options.proxies),
-        forwarded_allow_ips=list(options.proxies),
-        ssl_certfile=options.certificate,
-        ssl_keyfile=options.key,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=10,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
     )
     return uvicorn.Server(config)

@@ -20,30 +20,12 @@ PATIENCE = 30.0  # seconds that a robot tries to reach the server
 
 @dataclass
 class RobotReport:
-    """What a robot did.
+    """What a robot did."""
 
-    Attributes
-    ----------
-    acknowledged : list of (card, key, answer)
-    seconds : list of float
-        From sending each answer to its reply.
-    refused : list of int
-        HTTP statuses.
-    error : str, optional
-        What stopped the robot early.
-
-    Examples
-    --------
-    >>> report = RobotReport()
-    >>> report.acknowledged.append((7, "a-key", "no"))
-    >>> len(report.acknowledged), report.refused, report.error
-    (1, [], None)
-    """
-
-    acknowledged: list[tuple[int, str, str]] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    refused: list[int] = field(default_factory=list)
-    error: str | None = None
+    acknowledged: list[tuple[int, str, str]] = field(default_factory=list)  # card, key, answer
+    seconds: list[float] = field(default_factory=list)  # from sending each answer to its reply
+    refused: list[int] = field(default_factory=list)  # statuses
+    error: str | None = None  # what stopped it early
 
 
 def run_robots(
@@ -59,36 +41,8 @@ def run_robots(
 ) -> list[RobotReport]:
     """Let robots answer all cards at the same time, each in its own thread.
 
-    Parameters
-    ----------
-    address : str
-        Of the server, such as http://127.0.0.1:8000.
-    count : int
-        Number of robots.
-    say : callable (item, class) -> "no", "yes", "maybe" or "skip"
-    token : str, optional
-        If the server needs one.
-    pause : float
-        Mean seconds between two answers; each pause is drawn uniformly from 0 to twice that. People
-        take one or two.
-    most : int, optional
-        Answers after which each robot stops.
-    on_answer : callable
-        Called after every answer, for a progress bar.
-    name : str
-        What the robots are called; a number is added.
-
-    Returns
-    -------
-    reports : list of RobotReport
-
-    Examples
-    --------
-    >>> from comes.annotate import serve_in_thread, trial_project
-    >>> with trial_project() as project, serve_in_thread(project) as address:
-    ...     [report] = run_robots(address, 1, lambda item, label: "maybe")
-    >>> len(report.acknowledged), report.error
-    (3, None)
+    Each stops after `most` answers. A pause in seconds is a mean: every one is drawn uniformly from
+    0 to twice that. People take one or two. The name of a robot is followed by its number.
     """
     robots = [_Robot(address, token, f"{name} {number}") for number in range(1, count + 1)]
     options = (say, pause, most, on_answer)

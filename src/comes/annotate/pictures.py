@@ -1,0 +1,380 @@
+"""The files of pictures, and the display sizes that a page shows of them.
+
+Workers of the server import this module to decode files of others, so it loads nothing large.
+"""
+
+import hashlib
+import io
+import multiprocessing
+import os
+import signal
+import threading
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from comes.errors import ComesError, ComesWarning, first_line, listed
+from comes.progress import progress_bar
+
+if TYPE_CHECKING:
+    from comes.datasets import Images
+
+WIDTHS = (160, 640, 1600)  # of display sizes; a picture that is narrower is not enlarged
+TALLEST = 4  # times its width is the most that the height of a display size may be
+SHOWN_AS = {
+    "JPEG": "image/jpeg",
+    "MPO": "image/jpeg",  # of a camera that appends a second image
+    "PNG": "image/png",
+    "GIF": "image/gif",
+    "WEBP": "image/webp",
+}
+SMALL_FILE = 300_000  # bytes; a smaller file that fits its display size is sent as it is
+FEW_PIXELS = 250_000  # that a lossless format may hold
+BYTES = {"L": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}  # per pixel; others have 4
+MOST_MEMORY = 400 << 20  # bytes that decoding may take: 100 megapixels in colour
+OWN_MEMORY = 1 << 30  # bytes of address space that a worker has beside it
+LONGEST = 60.0  # seconds that a picture may take
+NICE = 10  # answers go first; at 19 a busy machine would keep people waiting for pictures
+
+
+class Display(NamedTuple):
+    """A picture to send; without content, the file itself is sent."""
+
+    kind: str
+    content: bytes | None = None
+
+
+class UnshownError(ValueError):
+    """Why a picture cannot be shown."""
+
+
+def prepare_worker() -> None:
+    """Let this process decode pictures: behind all others, and with a limit on memory."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    with suppress(ImportError):  # Windows has no limits
+        import resource
+
+        limit = MOST_MEMORY + OWN_MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    if hasattr(os, "nice"):
+        os.nice(NICE)
+    expect_large_pictures()
+    with suppress(ImportError):
+        from pillow_heif import register_heif_opener
+
+        register_heif_opener()
+
+
+def _end_with_server() -> None:
+    """Wait for the end of the server, which a kill does not let say goodbye."""
+    server = multiprocessing.parent_process()
+    if server is not None:
+        server.join()
+        os._exit(0)
+
+
+def make_in_worker(picture: Path | bytes, width: int | None, longest: float = LONGEST) -> Display:
+    """Return `make_display` of a file; the process is killed if that takes too long."""
+    has_alarm = hasattr(signal, "setitimer")  # not on Windows
+    if has_alarm:
+        signal.setitimer(signal.ITIMER_REAL, longest)
+    try:
+        with io.BytesIO(picture) if isinstance(picture, bytes) else picture.open("rb") as file:
+            return make_display(file, width)
+    except OSError as error:
+        raise UnshownError(f"cannot be read: {error.strerror}") from None
+    finally:
+        if has_alarm:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def expect_large_pictures() -> None:
+    """Let our own limit stand in for Pillow's warning of large pictures."""
+    from PIL import Image
+
+    warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
+
+
+@contextmanager
+def _opened(file: IO[bytes]) -> Iterator[Any]:
+    """Open a picture; say why if it cannot be shown."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(file) as image:
+            yield image
+    except UnshownError:
+        raise
+    except Image.DecompressionBombError:
+        raise UnshownError("has too many pixels") from None
+    except MemoryError:
+        raise UnshownError("takes too much memory") from None
+    except UnidentifiedImageError:
+        raise UnshownError("is not an image") from None
+    except Exception as error:  # what a decoder raises at a broken file is not known
+        raise UnshownError(f"cannot be read: {first_line(error)}".split(" <_io")[0]) from None
+
+
+def make_display(file: IO[bytes], width: int | None) -> Display:
+    """Return a picture in a width, or (None) in full size, in a format that browsers show.
+
+    Large JPEGs are decoded at a fraction of their size. What would take more memory than is allowed
+    is refused before it is decoded.
+    """
+    from PIL import ImageOps
+
+    with _opened(file) as image:
+        kind, is_photo = SHOWN_AS.get(image.format), image.format in ("JPEG", "MPO")
+        if width is None and kind and _count_bytes(image) <= MOST_MEMORY:
+            return Display(kind)
+        box = _box_of(image, width)
+        fits = image.width <= box[0] and image.height <= box[1]
+        refuse_large(image, box)
+        image.load()
+        if kind is not None and fits and file.seek(0, io.SEEK_END) <= SMALL_FILE:
+            return Display(kind)
+        if image.mode in ("P", "1"):  # which are not smoothed
+            image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+        if not fits:
+            image.thumbnail(box, reducing_gap=3.0)
+        is_exact = fits and not is_photo and image.width * image.height <= FEW_PIXELS
+        return _encode(ImageOps.exif_transpose(image), is_exact)
+
+
+def refuse_large(image: Any, box: tuple[int, int]) -> None:
+    """Let a JPEG be decoded no larger than a box needs; raise if that takes too much memory."""
+    pixels = image.width * image.height
+    # A progressive JPEG keeps all its coefficients, however small it is decoded.
+    kept = 3 * pixels if image.info.get("progressive") else 0
+    scale = min(box[0] / image.width, box[1] / image.height)
+    if image.format in ("JPEG", "MPO") and scale < 1:
+        image.draft(None, (int(scale * image.width) or 1, int(scale * image.height) or 1))
+    if _count_bytes(image) + kept > MOST_MEMORY:
+        raise UnshownError(f"has {pixels / 1e6:.0f} megapixels, too many to be shown")
+
+
+def _encode(image: Any, is_exact: bool) -> Display:
+    """Return a picture as JPEG, or without any loss as PNG."""
+    from PIL import Image
+
+    profile = image.info.get("icc_profile")
+    if image.mode.startswith("I;16"):
+        image = image.point(lambda level: level / 256).convert("L")
+    if image.mode in ("I", "F"):
+        raise UnshownError(f"has pixels of 32 bits, mode {image.mode}; save it with 8 or 16")
+    if "A" in image.getbands() or "transparency" in image.info:
+        flat = image.convert("RGBA")
+        image = Image.new("RGB", image.size, "white")
+        image.paste(flat, mask=flat)
+    image, file = image.convert("RGB"), io.BytesIO()
+    if is_exact:
+        image.save(file, "PNG")
+        return Display("image/png", file.getvalue())
+    image.save(file, "JPEG", quality=85, icc_profile=profile)
+    return Display("image/jpeg", file.getvalue())
+
+
+def _box_of(image: Any, width: int | None) -> tuple[int, int]:
+    """Return width and height that a picture must fit into, as it is stored."""
+    if width is None:
+        return image.size  # type: ignore[no-any-return]
+    from PIL import Image
+
+    # A PNG's own method decodes the picture, to look for metadata behind its pixels.
+    is_turned = Image.Image.getexif(image).get(0x0112, 1) >= 5  # its orientation
+    return (TALLEST * width, width) if is_turned else (width, TALLEST * width)
+
+
+def _count_bytes(image: Any) -> int:
+    """Return about how many bytes the pixels take, in colour where they are converted."""
+    return int(image.width * image.height * BYTES.get(image.mode, 4))
+
+
+LARGEST_MEMBER = 128 << 20  # bytes of a picture in a .zip, unpacked
+
+
+class PictureFiles:
+    """The files of the pictures of a project, in folders or in .zip archives."""
+
+    def __init__(self, images: "Images") -> None:
+        self._images = images
+        self._archives: dict[Path, tuple[tuple[int, int], zipfile.ZipFile]] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def state(self, row: int) -> str:
+        """Return a digest that changes when the file does: of its name, its time and its size."""
+        source, name = self._images.sources[row], self._images.names[row]
+        if is_archive(source):
+            member = self._member(source, name)[1]
+            found = (member.CRC, member.file_size)
+        else:
+            stat = os.stat(self.path(row))
+            found = (stat.st_mtime_ns, stat.st_size)
+        return hashlib.sha256(repr((name, found)).encode()).hexdigest()[:24]
+
+    def path(self, row: int) -> Path:
+        """Return where a picture of a folder lies; refuse one that lies elsewhere."""
+        source, name = self._images.sources[row], self._images.names[row]
+        if find_links_out(source, [name]):
+            raise ComesError("this picture is a link out of its folder")
+        return source / name
+
+    def is_packed(self, row: int) -> bool:
+        """Return whether a picture lies in an archive."""
+        return is_archive(self._images.sources[row])
+
+    def open(self, row: int) -> IO[bytes]:
+        """Open a picture; one in an archive is unpacked into memory."""
+        if not self.is_packed(row):
+            return self.path(row).open("rb")
+        source, name = self._images.sources[row], self._images.names[row]
+        archive, member = self._member(source, name)
+        try:
+            return io.BytesIO(archive.read(member))  # no more than the size that was checked
+        except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError) as error:
+            raise ComesError(f"this picture cannot be unpacked ({error})") from None
+
+    def _member(self, source: Path, name: str) -> tuple[zipfile.ZipFile, zipfile.ZipInfo]:
+        archive = self._open_archive(source)
+        try:
+            member = archive.getinfo(name)
+        except KeyError:
+            raise ComesError(f"this picture is no longer in {source.name}") from None
+        if member.file_size > LARGEST_MEMBER:
+            raise ComesError(
+                f"this picture has {member.file_size >> 20} MB unpacked; at most "
+                f"{LARGEST_MEMBER >> 20} are read"
+            )
+        return archive, member
+
+    def _open_archive(self, source: Path) -> zipfile.ZipFile:
+        """Return the archive; opened again if it was replaced."""
+        stat = os.stat(source)
+        state = stat.st_mtime_ns, stat.st_size
+        with self._lock:
+            if source not in self._archives or self._archives[source][0] != state:
+                try:
+                    self._archives[source] = state, zipfile.ZipFile(source)
+                except zipfile.BadZipFile as error:
+                    raise ComesError(f"{source.name} cannot be read as zip ({error})") from None
+            return self._archives[source][1]
+
+
+def find_links_out(source: Path, names: Sequence[str]) -> list[int]:
+    """Return the rows of the names in a folder that lead out of it, by links."""
+    if is_archive(source):
+        return []
+    root = os.path.realpath(source)
+    real: dict[str, str] = {}  # of the folders inside: most files share a few
+    found = []
+    for row, name in enumerate(names):
+        folder, _, file = name.rpartition("/")
+        if folder not in real:
+            real[folder] = os.path.realpath(os.path.join(root, folder))
+        path = os.path.join(real[folder], file)
+        if os.path.islink(path):
+            path = os.path.realpath(path)
+        if os.path.commonpath((root, path)) != root:
+            found.append(row)
+    return found
+
+
+def is_archive(source: Path) -> bool:
+    """Return whether pictures lie in an archive rather than a folder."""
+    return source.suffix.lower() == ".zip"
+
+
+THREADS = 8  # a disk, and more so a network, answers several at once
+ENDS = {"JPEG": b"\xff\xd9", "PNG": b"IEND\xaeB`\x82"}  # what a whole file has near its end
+ONE_AT_A_TIME = threading.Lock()  # is decoded whole
+NAMED = 3  # names in a message
+TAIL = 65_536  # bytes; cameras write more behind the picture
+
+
+def keep_good_pictures(source: Path, names: list[str], skip_broken: bool) -> list[str]:
+    """Return the names of pictures to ask about; say which cannot be shown.
+
+    Links that lead out of the folder are not accepted, since whoever annotates could read any file
+    of this machine through them. Broken pictures are kept with a warning, or left out.
+    """
+    links = find_links_out(source, names)
+    if links and not skip_broken:
+        shown = listed([names[row] for row in links], NAMED)
+        raise ComesError(
+            f"pictures must lie in {source.name}; {len(links)} of {len(names)} are links out of "
+            f"it: {shown}. Copy the files there, or leave them out (--skip-broken on the command "
+            "line)."
+        )
+    left = [name for row, name in enumerate(names) if row not in set(links)]
+    broken = find_unshown(source, left)
+    kept = [name for row, name in enumerate(left) if row not in broken]
+    if not kept:
+        first = f" ({left[0]}: {broken[0]})" if left else ""
+        raise ComesError(f"none of the {len(names)} pictures in {source.name} can be shown{first}.")
+    if broken or links:
+        reasons = [f"{left[row]} ({reason})" for row, reason in broken.items()]
+        reasons += [f"{names[row]} (links out of the folder)" for row in links]
+        more = f" and {len(reasons) - NAMED} more" if len(reasons) > NAMED else ""
+        fate = (
+            "They are left out."
+            if skip_broken
+            else "People will be shown that they are broken; leave them out with --skip-broken."
+        )
+        warnings.warn(
+            f"{len(reasons)} of {len(names)} pictures cannot be shown: "
+            f"{', '.join(reasons[:NAMED])}{more}. {fate}",
+            ComesWarning,
+            stacklevel=3,
+        )
+    return kept if skip_broken else left
+
+
+def find_unshown(source: Path, names: Sequence[str]) -> dict[int, str]:
+    """Return the rows of pictures that cannot be shown, and why.
+
+    It reads the header of every picture, and decodes those whose end looks cut off.
+    """
+    from comes.datasets import Images
+    from comes.datasets.images import import_pillow
+
+    import_pillow()
+    expect_large_pictures()
+    files, found = PictureFiles(Images(source, names)), {}
+    bar = progress_bar(len(names), "looking at pictures")
+    with ThreadPoolExecutor(THREADS) as pool, bar as advance:
+        for row, reason in enumerate(pool.map(partial(_explain, files), range(len(names)))):
+            if reason is not None:
+                found[row] = reason
+            advance()
+    return found
+
+
+def _explain(files: PictureFiles, row: int) -> str | None:
+    """Return why a picture cannot be shown; None if it can."""
+    try:
+        with files.open(row) as file:
+            with _opened(file) as image:
+                refuse_large(image, _box_of(image, WIDTHS[-1]))
+                ending = ENDS.get(image.format, b"")
+            file.seek(max(0, file.seek(0, io.SEEK_END) - TAIL))
+            if ending not in file.read():
+                file.seek(0)
+                with ONE_AT_A_TIME:
+                    make_display(file, WIDTHS[0])
+    except UnshownError as error:
+        return str(error)
+    except ComesError as error:
+        return first_line(error).removeprefix("this picture ")
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return None
