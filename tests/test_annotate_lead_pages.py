@@ -14,21 +14,14 @@ from sqlalchemy import insert, update
 from starlette.testclient import TestClient
 
 from annotation_site import HERE, join
-from comes.annotate import (
-    Project,
-    collect_answers,
-    links,
-    list_links,
-    make_app,
-    make_link,
-    read_question,
-    set_controls,
-    summarise,
-)
+from comes.annotate import Project, collect_answers, set_controls, summarise
+from comes.annotate import links as links_module
 from comes.annotate.lead import browse_answers, read_histories
+from comes.annotate.links import list_links, make_link
 from comes.annotate.schema import answers, controls, hints
-from comes.annotate.summary import Ledger
+from comes.annotate.summary import AnswerCache
 from comes.annotate.web.lead import EXPORTS, count_activity
+from comes.annotate.web.server import make_app
 from projects import Desk, Projects, new_answer, say, states, stored
 
 HOSTILE = "<script>alert('x')</script>"
@@ -224,7 +217,7 @@ def test_links_are_made_listed_and_revoked(answered: Project, lead: TestClient) 
 def test_a_link_that_was_made_opens_the_page(
     projects: Projects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "FRESH", 0.0)
+    monkeypatch.setattr(links_module, "FRESH", 0.0)
     project = projects.make()
     token = make_link(project, "lead", "Lea")
     with TestClient(make_app(project, needs_token=True), base_url="http://team.example") as client:
@@ -252,11 +245,11 @@ def test_the_question_the_answers_and_the_language_are_changed(
     (tmp_path / "sky.md").write_text("All that is blue.")
     changed = {"question": "Do you see {a} {class}?", "asks_yes": False, "language": "de"}
     assert ask(lead, **changed, guidelines=str(tmp_path)).status_code == 200
-    assert read_question(answered) == "Do you see a sky?"
+    assert answered.question == "Do you see a sky?"
     page = lead.get("/lead/settings").text
     assert "Do you see {a} {class}?" in page and str(tmp_path) in page
     assert ask(lead).status_code == 200
-    assert read_question(answered) == "Is this text about sky?"
+    assert answered.question == "Is this text about sky?"
     assert str(tmp_path) not in lead.get("/lead/settings").text
 
 
@@ -267,7 +260,8 @@ def test_the_question_the_answers_and_the_language_are_changed(
         ({"question": "{what} {class}?"}, "may hold {class} and {a}"),
         ({"question": "{class}" + "?" * 400}, "at most 300 characters"),
         ({"guidelines": "/nowhere/at/all"}, "must be in a folder"),
-        ({"guidelines": "a\0b"}, "is no path"),
+        ({"guidelines": "~nobody-here/guide"}, "cannot be found"),
+        ({"guidelines": "a\0b"}, "NUL"),
         ({"language": "fr"}, "language"),
     ],
 )
@@ -276,7 +270,7 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(
 ) -> None:
     reply = ask(lead, **changed)
     assert reply.status_code == 422 and message in reply.json()["error"]
-    assert read_question(answered) == "Is this text about sky?"
+    assert answered.question == "Is this text about sky?"
 
 
 def put_table(client: TestClient, purpose: str, text: str, name: str = "t.csv", **more: Any) -> Any:
@@ -346,14 +340,14 @@ def test_files_are_taken_from_our_own_page_alone(
 
 def test_charts_count_what_people_said_over_time(projects: Projects) -> None:
     project = projects.make(60, ["sky"])
-    assert count_activity(Ledger(project).read()) == {"bars": [], "people": {}}
+    assert count_activity(AnswerCache(project).read()) == {"bars": [], "people": {}}
     start = 1_700_000_000.0 - 1_700_000_000 % 86_400
     ann, bob = Desk(project), Desk(project, "Bob", "tab-of-bob")
     said: list[tuple[Desk, Any]] = [(ann, "no"), (ann, "yes"), (bob, "maybe"), (bob, "skip")]
     held = {desk.annotator: [card["card"] for card in desk.ask()] for desk in (ann, bob)}
     for k, (desk, word) in enumerate(said):
         desk.send(new_answer(held[desk.annotator].pop(), word), now=start + 7200.0 * k + 60)
-    found = count_activity(Ledger(project).read())
+    found = count_activity(AnswerCache(project).read())
     assert found["each"] == "ten minutes" and len(found["bars"]) == 25
     assert [sum(column) for column in zip(*found["bars"], strict=True)] == [1, 1, 1]
     assert [sum(bar) for bar in found["bars"]] == [int(k % 12 == 0) for k in range(25)]
