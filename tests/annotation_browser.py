@@ -9,7 +9,6 @@ from PIL import Image, ImageDraw
 from sqlalchemy import select
 
 from comes.annotate import Project, create_project
-
 from comes.annotate.schema import answers, cards, classes, items
 from comes.datasets import Dataset, make_scenes
 
