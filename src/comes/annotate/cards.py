@@ -305,6 +305,7 @@ class SentAnswer:
     answer: Answer
     key: str  # made by the browser, the same when it sends the answer again
     seconds: float | None = None  # from seeing the card to answering
+    hint: float | None = None  # the model's probability that the card showed
 
 
 @dataclass(frozen=True)
@@ -549,6 +550,7 @@ def _insert_answers(
             "answer": answer.answer,
             "seconds": answer.seconds,
             "answered_at": now,
+            "hint": answer.hint,
         }
         for answer in new
     ]

@@ -257,6 +257,8 @@ class AnswerPages:
         now, by_item = time.time(), body.mode == "grid"
         lease = partial(lease_cards, asker=asker, now=now, lease=self._site.lease)
         leased = await self._site.run_command(partial(lease, by_item=by_item, has=body.has))
+        if not leased:
+            self._counter.forget(asker.annotator)  # the page says how it ended, so it must be true
         counted = await run_in_threadpool(self._counter.read, asker.annotator)
         frozen = None
         if not leased:
@@ -273,7 +275,7 @@ class AnswerPages:
         """Store answers; the reply comes when they are on disk."""
         body = await read_body(request, AnswersBody)
         asker, now = Asker(self._site.require_name(request), body.tab), time.time()
-        sent = [SentAnswer(a.card, a.answer, a.key, a.seconds) for a in body.answers]
+        sent = [SentAnswer(a.card, a.answer, a.key, a.seconds, a.hint) for a in body.answers]
         n_new = await self._site.run_command(
             partial(store_answers, asker=asker, sent=sent, now=now, lease=self._site.lease)
         )

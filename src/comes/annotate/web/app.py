@@ -279,6 +279,7 @@ class AnswerBody(Body):
     answer: Answer
     key: Id
     seconds: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] | None = None
+    hint: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
 
 
 class AnswersBody(Body):
