@@ -18,9 +18,8 @@ from starlette.testclient import TestClient
 
 from annotation_site import HERE, decoding_in_threads
 from comes.annotate import Project, create_project, open_project
-from comes.annotate.items import ItemSource
-
 from comes.annotate import pictures as picture_files
+from comes.annotate.items import ItemSource
 from comes.annotate.pictures import UnshownError, find_unshown, make_display
 from comes.annotate.web import pictures
 from comes.annotate.web.pictures import Decoder, DisplayCache
