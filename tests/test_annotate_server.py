@@ -32,11 +32,12 @@ from annotation_site import (
     standing,
     text_project,
 )
-from comes.annotate import Project, Summary, create_project, make_app, serve_in_thread
+from comes.annotate import Project, create_project, serve_in_thread
 from comes.annotate.cards import ITEMS_AT_ONCE
-from comes.annotate.summary import Said, summarise_said
+from comes.annotate.summary import Said, Summary, summarise_said
 from comes.annotate.web import annotate, lead
 from comes.annotate.web.app import HEADERS
+from comes.annotate.web.server import make_app
 from comes.errors import ComesWarning
 
 
