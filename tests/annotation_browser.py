@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 from sqlalchemy import select
 
-from comes.annotate import Asking, Project, create_project
+from comes.annotate import Project, create_project
 from comes.annotate.schema import answers, cards, classes, items
 from comes.datasets import Dataset, make_scenes
 
@@ -51,7 +51,7 @@ def scene_project(
     (home / "classes.txt").write_text("\n".join(THINGS[:n_classes]) + "\n")
     project = create_project(
         home / "photos", home / "pictures", home / "classes.txt", rate=1, by=by,  # type: ignore[arg-type]
-        asking=Asking(**asking),
+        **asking,
     )  # fmt: skip
     return project, found
 

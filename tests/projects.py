@@ -146,7 +146,7 @@ class Desk:
 
 def new_answer(card: int, answer: Answer, seconds: float | None = None) -> SentAnswer:
     """Return an answer with a new key."""
-    return SentAnswer(card, answer, f"key-{next(_numbers)}", seconds)
+    return SentAnswer(card, answer, f"key-{next(_numbers):06}", seconds)
 
 
 def refusal(command: Callable[[], Any]) -> RefusedError:

@@ -34,7 +34,7 @@ from annotation_site import (
 )
 from comes.annotate import Project, create_project, serve_in_thread
 from comes.annotate.cards import ITEMS_AT_ONCE
-from comes.annotate.summary import Said, Summary, summarise_said
+from comes.annotate.summary import AnswerColumns, Summary, summarise_said
 from comes.annotate.web import annotate, lead
 from comes.annotate.web.app import HEADERS
 from comes.annotate.web.server import make_app
@@ -251,7 +251,7 @@ def test_the_page_of_the_lead_is_made_once_in_a_while(
 ) -> None:
     made: list[Project] = []
 
-    def summarise_and_count(project: Project, said: Said) -> Summary:
+    def summarise_and_count(project: Project, said: AnswerColumns) -> Summary:
         made.append(project)
         return summarise_said(project, said)
 

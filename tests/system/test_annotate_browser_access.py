@@ -18,7 +18,7 @@ from annotation_browser import (
     wait,
 )
 from browser import launch_browser
-from comes.annotate import create_project, list_disagreements, serve_in_thread
+from comes.annotate import create_project, serve_in_thread, summarise
 from comes.annotate.schema import cards
 
 pytestmark = pytest.mark.needs("chromium")
@@ -116,7 +116,7 @@ def test_no_page_of_the_lead_has_a_serious_fault(browser: Any, tmp_path: Path, w
         page.wait_for_selector("#note-dialog:not([open])", state="attached")
         page.goto("about:blank")  # the cards are free again
         run_robots(address, 2, lambda item, label: next(said))
-        assert len(list_disagreements(project)) > 0
+        assert summarise(project).n_disagreements > 0
         for place in ("lead", "lead/disagreements", "lead/notes"):
             page.goto(f"{address}/{place}")
             faults[place] = find_faults(page)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from comes.annotate.cards import RefusedError
@@ -31,7 +31,7 @@ from comes.annotate.schema import (
     people,
     settings,
 )
-from comes.annotate.summary import MAYBE, NO, SKIP, SOURCES, YES, AnswerCache, AnswerColumns
+from comes.annotate.summary import MAYBE, NO, SKIP, SOURCES, YES, AnswerColumns
 from comes.errors import ComesError, listed
 
 Verdict = Literal["no", "maybe", "yes"]
@@ -93,37 +93,127 @@ def show_disagreements(
     connection: Connection, pairs: Sequence[tuple[int, int]]
 ) -> list[dict[str, Any]]:
     """Return who said what about pairs, with what they are about, their notes and decisions."""
-    return [_show_pair(connection, item, class_) for item, class_ in pairs]
+    histories = read_histories(connection, pairs)
+    gone = select(people.c.name).where(people.c.left_out_at.is_not(None))
+    left_out = set(connection.execute(gone).scalars())
+    return [
+        {**_describe_pair(connection, *pair), **_weigh(histories[pair], left_out)} for pair in pairs
+    ]
 
 
-def _show_pair(connection: Connection, item: int, class_: int) -> dict[str, Any]:
-    own = cards.c.item_id == item, cards.c.class_id == class_, cards.c.source != CONTROL
+def _describe_pair(connection: Connection, item: int, class_: int) -> dict[str, Any]:
+    """Return what a pair is about, and the notes on its cards."""
     about = connection.execute(
         select(items.c.name, items.c.text, classes.c.name.label("class"), classes.c.description)
         .select_from(items.join(classes, classes.c.id == class_))
         .where(items.c.id == item)
     ).one()
-    gone = select(people.c.name).where(people.c.left_out_at.is_not(None))
-    said = connection.execute(
-        select(answers.c.annotator, answers.c.answer, answers.c.seconds, answers.c.tab)
-        .join(cards, cards.c.id == answers.c.card_id)
-        .where(*own, answers.c.undone_at.is_(None), answers.c.annotator.not_in(gone))
-        .order_by(answers.c.id)
-    ).all()
+    own = cards.c.item_id == item, cards.c.class_id == class_, cards.c.source != CONTROL
     written = connection.execute(
         select(notes.c.annotator, notes.c.text)
         .join(cards, cards.c.id == notes.c.card_id)
         .where(*own)
         .order_by(notes.c.id)
     ).all()
-    return {
-        "item": item,
-        "class_number": class_,
-        **about._mapping,
-        "said": [row._mapping for row in said if row.tab != LEADS_TAB],
-        "decision": next((row.answer for row in said if row.tab == LEADS_TAB), None),
-        "notes": [row._mapping for row in written],
+    noted = [row._mapping for row in written]
+    return {"item": item, "class_number": class_, **about._mapping, "notes": noted}
+
+
+def _weigh(history: Sequence[dict[str, Any]], left_out: set[str]) -> dict[str, Any]:
+    """Return what people say now, and what the lead decided."""
+    stands = [row for row in history if row["undone_at"] is None and row["source"] != CONTROL]
+    said = [row for row in stands if row["tab"] != LEADS_TAB and row["annotator"] not in left_out]
+    return {"said": said, "decision": find_decision(history)}
+
+
+def find_decision(history: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the answer by which the lead decided about a pair, if it stands."""
+    decided = (row for row in history if row["tab"] == LEADS_TAB and row["undone_at"] is None)
+    return next(decided, None)
+
+
+def read_histories(
+    connection: Connection, pairs: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], list[dict[str, Any]]]:
+    """Return all that was said about pairs, what was taken back too; the first answer first."""
+    about = cards.c.item_id, cards.c.class_id
+    said = [
+        answers.c[name]
+        for name in ("id", "annotator", "answer", "seconds", "answered_at", "undone_at", "tab")
+    ]
+    query = (
+        select(*about, *said, cards.c.source)
+        .join(cards, cards.c.id == answers.c.card_id)
+        .where(tuple_(*about).in_(pairs))
+        .order_by(answers.c.id)
+    )
+    found: dict[tuple[int, int], list[dict[str, Any]]] = {pair: [] for pair in pairs}
+    for row in connection.execute(query):
+        found[row.item_id, row.class_id].append(dict(row._mapping))
+    return found
+
+
+STATES = ("no", "maybe", "yes", "skip", "decided", "undone", "control", "hint")  # to look for
+EXCERPT = 240  # characters of a text
+
+
+def browse_answers(
+    connection: Connection,
+    *,
+    item: str = "",
+    class_: int | None = None,
+    person: str = "",
+    state: str = "",
+    before: int | None = None,
+    most: int = 50,
+) -> list[dict[str, Any]]:
+    """Return answers with what they are about, the newest first: those that stand, or of a state.
+
+    ``item`` is a part of the item's name; ``before`` is the number of an answer that came later.
+    Each row has the ``history`` of its pair and the ``decision`` about it.
+    """
+    stands, is_leads = answers.c.undone_at.is_(None), answers.c.tab == LEADS_TAB
+    in_state: dict[str, tuple[ColumnElement[bool], ...]] = {
+        "": (stands, ~is_leads),
+        "decided": (stands, is_leads),
+        "undone": (~stands,),
+        "control": (stands, cards.c.source == CONTROL),
+        "hint": (stands, answers.c.hint.is_not(None)),
     }
+    wanted = [*in_state.get(state, (stands, ~is_leads, answers.c.answer == state))]
+    if item:
+        wanted.append(items.c.name.icontains(item, autoescape=True))
+    if class_ is not None:
+        wanted.append(cards.c.class_id == class_)
+    if person:
+        wanted.append(answers.c.annotator == person)
+    if before is not None:
+        wanted.append(answers.c.id < before)
+    query = (
+        select(
+            answers,
+            cards.c.item_id.label("item"),
+            cards.c.class_id.label("class_number"),
+            cards.c.source,
+            cards.c.known,
+            items.c.name,
+            func.substr(items.c.text, 1, EXCERPT).label("text"),
+            classes.c.name.label("class"),
+        )
+        .join(cards, cards.c.id == answers.c.card_id)
+        .join(items, items.c.id == cards.c.item_id)
+        .join(classes, classes.c.id == cards.c.class_id)
+        .where(*wanted)
+        .order_by(answers.c.id.desc())
+        .limit(most)
+    )
+    rows = [dict(row._mapping) for row in connection.execute(query)]
+    pairs = [(row["item"], row["class_number"]) for row in rows]
+    histories = read_histories(connection, list(dict.fromkeys(pairs)))
+    return [
+        {**row, "history": histories[pair], "decision": find_decision(histories[pair])}
+        for row, pair in zip(rows, pairs, strict=True)
+    ]
 
 
 def list_notes(connection: Connection, *, most: int = 200) -> list[dict[str, Any]]:
@@ -206,73 +296,10 @@ def set_left_out(project: Project, name: str, is_left_out: bool = True) -> None:
         ) from None
 
 
-def set_frozen(project: Project, is_frozen: bool = True) -> None:
-    """Take no more answers, or take them again.
-
-    Parameters
-    ----------
-    project : Project
-    is_frozen : bool
-
-    Examples
-    --------
-    >>> from comes.annotate import summarise, trial_project
-    >>> with trial_project() as project:
-    ...     set_frozen(project)
-    ...     summarise(project).frozen_at is not None
-    True
-    """
-    with project.writing() as connection:
-        freeze(connection, is_frozen=is_frozen, now=time.time())
-
-
-def list_disagreements(project: Project) -> list[dict[str, str]]:
-    """Return the pairs that people disagree on and the lead has not decided, with who said what.
-
-    Returns
-    -------
-    rows : list of dict
-        With item, label and said; no against yes comes first.
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     list_disagreements(project)
-    []
-    """
-    pairs = find_disagreements(AnswerCache(project).read())
-    with project.reading() as connection:
-        return [
-            {
-                "item": pair["name"],
-                "label": pair["class"],
-                "said": ", ".join(f"{row['annotator']}: {row['answer']}" for row in pair["said"]),
-            }
-            for pair in show_disagreements(connection, pairs)
-        ]
-
-
 def decide_pairs(project: Project, decisions: str | Path | pd.DataFrame, name: str) -> int:
-    """Store what the lead decides about pairs; return how many.
+    """Store what the lead decides about pairs, a table of item, label and answer; return how many.
 
     A decision is what counts of a pair, in place of what people said about it.
-
-    Parameters
-    ----------
-    project : Project
-    decisions : path, or DataFrame
-        With the columns item, label and answer: no, maybe or yes.
-    name : str
-        Who decides.
-
-    Examples
-    --------
-    >>> from comes.annotate import collect_answers, trial_project
-    >>> table = pd.DataFrame({"item": ["rain"], "label": ["sport"], "answer": ["yes"]})
-    >>> with trial_project() as project:
-    ...     print(decide_pairs(project, table, "Ada"), collect_answers(project).answers)
-    1 Answers about 2 rows and 2 labels: 1 of 4 pairs asked, 0 no, 1 yes, 0 maybe
     """
     rows = project.number_answers(decisions, ("no", "maybe", "yes"))
     try:

@@ -4,11 +4,15 @@ import asyncio
 import ipaddress
 import json
 import math
+import os
 import re
 import time
+import unicodedata
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import cached_property, lru_cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -40,6 +44,7 @@ from comes.annotate.schema import classes, items
 from comes.annotate.summary import ENOUGH
 from comes.annotate.web.writer import Writer
 from comes.errors import ComesError
+from comes.files import expanded
 
 
 def render(template: str, **values: Any) -> str:
@@ -72,7 +77,7 @@ def _make_environment() -> jinja2.Environment:
     environment.globals["enough"] = ENOUGH
     environment.globals["words"] = read_words("en")  # where a page does not say otherwise
     environment.filters["share"] = lambda x: "–" if math.isnan(x) else f"{x:.0%}"
-    environment.filters["number"] = lambda x: "–" if math.isnan(x) else f"{x:.2f}"
+    environment.filters["number"] = lambda x: "–" if math.isnan(x) else f"{x:z.2f}"
     environment.filters["seconds"] = lambda x: "–" if math.isnan(x) else f"{x:.1f} s"
     environment.filters["duration"] = write_duration
     environment.filters["plain"] = lambda word: "cannot tell" if word == "maybe" else word
@@ -88,7 +93,10 @@ POLICY = (
 )
 TITLES = {401: "A token is needed", 404: "Not found", 503: "Try again"}
 ROLE = "comes_role"  # in the scope of a request
+NEEDS_TOKEN = "comes_needs_token"  # in the scope: whether one is asked for at all
 LEADS = ("/lead", "/api/lead", "/setup", "/api/setup")  # paths for leads alone
+UPLOADS = ("/api/setup/files", "/api/lead/table")  # paths that take files
+LARGEST_UPLOAD = 128 * 2**20  # bytes
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -136,7 +144,7 @@ class Guard:
         """Return a refusal, or the page that stores the token; None lets the request through."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        scope[ROLE] = "lead"
+        scope[ROLE], scope[NEEDS_TOKEN] = "lead", self._links is not None
         if self._links is None:
             if not is_loopback(_parse_host(host)):
                 return make_refusal(headers, 421, "this server responds on its own address only")
@@ -150,7 +158,7 @@ class Guard:
             if stopped is not None:
                 return stopped
         if scope["method"] not in ("GET", "HEAD"):
-            return _refuse_change(headers, host)
+            return _refuse_change(scope, headers, host)
         return None
 
     def _check_token(self, scope: Scope, headers: Headers, links: KnownLinks) -> Response | None:
@@ -180,19 +188,27 @@ def _secure_cookie(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
     return (name, value + b"; Secure") if name == b"set-cookie" else header
 
 
-def _refuse_change(headers: Headers, host: str) -> Response | None:
+def _refuse_change(scope: Scope, headers: Headers, host: str) -> Response | None:
     """Refuse what a page of another site could send, and what is too large."""
     origin = headers.get("origin")
     if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
         return make_refusal(headers, 403, "this came from another site")
     if headers.get("sec-fetch-site", "same-origin") != "same-origin":
         return make_refusal(headers, 403, "this came from another site")
-    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        return make_refusal(headers, 415, "the content type must be application/json")
+    is_upload = scope["method"] == "PUT" and _is_under(scope["path"], *UPLOADS)
+    kind, most = "application/json", LARGEST_BODY
+    if is_upload:
+        kind, most = "application/octet-stream", LARGEST_UPLOAD
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
+        return make_refusal(headers, 415, f"the content type must be {kind}")
     length = headers.get("content-length", "0")
-    if not length.isdecimal() or len(length) > 9 or int(length) > LARGEST_BODY:
-        return make_refusal(headers, 413, f"at most {LARGEST_BODY} bytes are read")
+    if not length.isdecimal() or len(length) > 9 or int(length) > most:
+        return make_refusal(headers, 413, _limit(most))
     return None
+
+
+def _limit(most: int) -> str:
+    return f"at most {most} bytes are read" if most < 2**20 else f"at most {most >> 20} MB are read"
 
 
 def make_refusal(headers: Headers, status: int, reason: str, card: int | None = None) -> Response:
@@ -300,6 +316,63 @@ async def read_body(request: Request, kind: type[Kind]) -> Kind:
         raise RefusedError(400, "the connection closed before the body was complete") from None
     except (ValueError, RecursionError):
         raise RefusedError(400, "the body is not json") from None
+
+
+async def receive_file(
+    request: Request, folder: Path, name: str, most: int = LARGEST_UPLOAD
+) -> Path:
+    """Write the body of a request into a file, which is there once all of it is; return its path.
+
+    The size is counted while it comes: a body may not say how long it is.
+    """
+    path = folder / clean_file_name(name)
+    with NamedTemporaryFile(dir=folder, prefix=".part-", delete=False) as file:
+        try:
+            async for part in request.stream():
+                if file.tell() + len(part) > most:
+                    raise RefusedError(413, f"{path.name}: {_limit(most)}")
+                await run_in_threadpool(file.write, part)
+            file.close()
+            os.replace(file.name, path)
+        except ClientDisconnect:
+            reason = "the connection closed before the file was complete"
+            raise RefusedError(400, reason) from None
+        except OSError as error:
+            reason = f"{path.name} cannot be stored: {error.strerror}"
+            raise RefusedError(507, reason) from None
+        finally:
+            Path(file.name).unlink(missing_ok=True)
+    return path
+
+
+def clean_file_name(given: str) -> str:
+    """Return the name of a file that somebody sends; refuse one that could lead elsewhere."""
+    name = unicodedata.normalize("NFC", given)
+    is_plain = name.isprintable() and not set(name) & set('/\\:*?"<>|')
+    if not is_plain or name[:1] in ("", ".") or name[-1] in ". " or len(name.encode()) > 200:
+        raise RefusedError(
+            422,
+            f"a file must have a plain name of at most 200 bytes, without / or a dot in front; got "
+            f"{given[:100]!r}",
+        )
+    return name
+
+
+def check_place(given: str, *, is_open: bool) -> Path:
+    """Return a path on this machine that a lead typed.
+
+    Where others can reach the server, it must lie below the folder in which the server was started.
+    """
+    home = Path.cwd()
+    try:
+        path = expanded(given).resolve()
+    except ComesError as error:
+        raise RefusedError(422, str(error).rstrip(".")) from None
+    if not is_open and not path.is_relative_to(home.resolve()):
+        raise RefusedError(
+            422, f"a path must lie in {home}, where the server was started; got {given[:200]}"
+        )
+    return path
 
 
 def _has_odd_text(value: Any) -> bool:
