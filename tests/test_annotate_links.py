@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from annotation_site import answer, join, lease
 from comes.annotate import Project
-
 from comes.annotate import links as links_module
 from comes.annotate.links import KnownLinks, digest_token, list_links, make_link, revoke_links
 from comes.annotate.web.app import ROLE, Guard

@@ -15,7 +15,6 @@ from scipy.stats import binom
 from sqlalchemy import insert
 
 from comes.annotate import Project, import_answers, summarise
-
 from comes.annotate import summary as summary_module
 from comes.annotate.cards import Answer
 from comes.annotate.grow import add_chosen_cards, add_random_cards, reopen_skipped_cards
