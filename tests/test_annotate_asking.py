@@ -1,8 +1,11 @@
 """The question of a project: its wording, whether yes is an answer, and the language."""
 
 import json
+import re
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import pytest
@@ -11,7 +14,9 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from annotation_site import HERE, answer, join, lease
-from comes.annotate import Asking, Project, create_project, make_app
+from comes.annotate import Project, create_project
+from comes.annotate.asking import LANGUAGES, read_words
+from comes.annotate.web.server import make_app
 from comes.cli import app
 from comes.errors import ComesError
 
@@ -30,9 +35,7 @@ def make(tmp_path: Path) -> Make:
             Image.new("RGB", (8, 8)).save(tmp_path / "pictures" / f"{number}.png")
         source = tmp_path / ("items.csv" if kind == "text" else "pictures")
         home = tmp_path / f"project-{len(list(tmp_path.iterdir()))}"
-        return create_project(
-            home, source, tmp_path / "classes.csv", rate=1, asking=Asking(**asking)
-        )
+        return create_project(home, source, tmp_path / "classes.csv", rate=1, **asking)
 
     return make_project
 
@@ -86,7 +89,7 @@ def test_a_question_or_language_that_is_none_is_refused(make: Make) -> None:
     ]
     for asking, message in cases:
         with pytest.raises(ComesError, match=message):
-            Asking(**asking)
+            make(**asking)
     with pytest.raises(ComesError, match=r"got.*\{kind\}"):
         make("class,question\nsport,Is this {kind}?\n")
 
@@ -114,22 +117,13 @@ def test_init_prints_the_question_of_the_first_class(tmp_path: Path) -> None:
     assert json.loads(result.output)["question"] == "Is it sport?"
 
 
-def test_how_people_are_asked_is_shown_and_changed(make: Make, tmp_path: Path) -> None:
+def test_how_people_are_asked_is_changed(make: Make, tmp_path: Path) -> None:
     project = make()
-    command = ["annotate", "ask", str(project.folder)]
-    shown = CliRunner().invoke(app, command)
-    assert "question: Is this text about sport?" in shown.output
-    assert "answers: no, cannot tell, yes" in shown.output
-    changes = ["--question", "Do you read {class}?", "--no-yes", "--language", "de", "--json"]
-    changed = CliRunner().invoke(app, [*command, *changes])
-    assert json.loads(changed.output) == {
-        "question": "Do you read sport?",
-        "answers": "no, cannot tell",
-        "language": "de",
-        "guidelines": "none",
-    }
+    assert project.question == "Is this text about sport?"
+    project.change_asking("Do you read {class}?", asks_yes=False, language="de")
+    assert project.question == "Do you read sport?"
     (tmp_path / "sport.md").write_text("With a ball.")
-    CliRunner().invoke(app, [*command, "--guidelines", str(tmp_path), "--yes"])
+    project.change_asking(asks_yes=True, guidelines=tmp_path)
     with TestClient(make_app(project), base_url=HERE) as client:
         join(client)
         card = lease(client)[0]
@@ -137,5 +131,60 @@ def test_how_people_are_asked_is_shown_and_changed(make: Make, tmp_path: Path) -
         assert answer(client, card["card"], "yes", "key-of-a-yes").status_code == 200
         assert client.get("/api/guidelines/1").json()["text"] == "With a ball."
         assert '<html lang="de">' in client.get("/").text
-    wrong = CliRunner().invoke(app, [*command, "--question", "What is it?"])
-    assert wrong.exit_code == 1 and "must hold {class}" in str(wrong.exception)
+    with pytest.raises(ComesError, match="must hold {class}"):
+        project.change_asking("What is it?")
+
+
+PACKAGE = files("comes.annotate")
+SOURCES = [
+    file.read_text(encoding="utf-8")
+    for folder in ("static", "pages")
+    for file in PACKAGE.joinpath("web", folder).iterdir()
+    if file.name.endswith((".js", ".jinja"))
+]
+FORMS = (".one", ".other")
+
+
+def places_in(sentence: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(sentence) if name}
+
+
+@pytest.mark.parametrize("language", [code for code in LANGUAGES if code != "en"])
+def test_every_language_has_the_same_keys_and_places(language: str) -> None:
+    english, other = read_words("en"), read_words(language)
+    assert list(english) == list(other)
+    for key, sentence in english.items():
+        places = places_in(other[key])
+        assert places == places_in(sentence) or (key.startswith("question.") and "class" in places)
+        assert other[key].strip()
+
+
+def test_every_file_of_words_is_a_language() -> None:
+    names = {file.name for file in PACKAGE.joinpath("words").iterdir()}
+    assert names == {f"{code}.json" for code in LANGUAGES}
+
+
+def test_the_pages_use_words_that_exist() -> None:
+    """Keys that are put together on the page, as ``answer.${answer}``, are known by their start."""
+    words = set(read_words("en"))
+    known = words | {key.removesuffix(form) for key in words for form in FORMS}
+    for source in SOURCES:
+        plain = re.findall(r'word\("([^"]+)"|words\["([^"]+)"(?:\]| if)', source)
+        for key in filter(None, (one or other for one, other in plain)):
+            assert key in known, key
+        for start in re.findall(r'word\(`([^`$]+)\$|words\["([^"]+)" ~', source):
+            assert any(key.startswith("".join(start)) for key in words), start
+
+
+def test_no_word_is_left_that_nothing_uses() -> None:
+    text = "\n".join(SOURCES)
+    starts = re.findall(r'(?:word\(|words\[|else )[`"]([\w.]+\.)(?:\$|" ~)', text)
+    starts += ["question.", "answer.", "action.", "intro.right.", "intro.wrong."]
+    quoted = set(re.findall(r'["`]([\w.-]+)["`]', text))
+    unused = [
+        key
+        for key in read_words("en")
+        if not {key, *(key.removesuffix(form) for form in FORMS)} & quoted
+        and not key.startswith(tuple(starts))
+    ]
+    assert unused == []

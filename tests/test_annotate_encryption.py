@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from annotation_site import port_of, text_project
-from comes.annotate import Project, make_link, serve, serve_in_thread
+from comes.annotate import Project, serve, serve_in_thread
+from comes.annotate.links import make_link
 from comes.cli import app
 from comes.errors import ComesError
 

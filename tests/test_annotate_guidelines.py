@@ -10,8 +10,10 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from annotation_site import HERE, join
-from comes.annotate import Asking, Project, create_project, make_app
+from comes.annotate import Project, create_project
 from comes.annotate.asking import find_guideline, read_picture
+
+from comes.annotate.web.server import make_app
 from comes.errors import ComesError
 
 

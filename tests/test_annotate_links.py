@@ -16,17 +16,12 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from annotation_site import answer, join, lease
-from comes.annotate import (
-    Project,
-    list_links,
-    make_app,
-    make_link,
-    revoke_links,
-)
+from comes.annotate import Project
+
 from comes.annotate import links as links_module
-from comes.annotate.links import KnownLinks, digest_token
+from comes.annotate.links import KnownLinks, digest_token, list_links, make_link, revoke_links
 from comes.annotate.web.app import ROLE, Guard
-from comes.annotate.web.server import find_links, list_addresses
+from comes.annotate.web.server import find_links, list_addresses, make_app
 from comes.cli import app
 from comes.errors import ComesError
 from projects import Projects

@@ -17,7 +17,9 @@ from PIL import Image, ImageFile
 from starlette.testclient import TestClient
 
 from annotation_site import HERE, decoding_in_threads
-from comes.annotate import ItemSource, Project, create_project, open_project
+from comes.annotate import Project, create_project, open_project
+from comes.annotate.items import ItemSource
+
 from comes.annotate import pictures as picture_files
 from comes.annotate.pictures import UnshownError, find_unshown, make_display
 from comes.annotate.web import pictures

@@ -1,25 +1,150 @@
-"""How a project is made from files, and opened again."""
+"""Projects, and how their databases are opened."""
 
 import json
 import os
+import shutil
+import sqlite3
 import stat
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
+from sqlalchemy import Connection, Engine, func, insert, inspect, select, text
+from sqlalchemy.exc import SQLAlchemyError
 
-from comes.annotate import (
-    create_project,
-    open_project,
-    sample_cards,
-)
+from annotation_site import dump
+from comes.annotate import Project, create_project, open_project
+
+from comes.annotate import schema
+from comes.annotate.cards import sample_cards
 from comes.annotate.project import DATABASE, DESCRIPTION
+from comes.annotate.schema import cards, explain, items, open_engine, settings
 from comes.errors import ComesError
 from image_folders import save_images
 from projects import Desk, Projects, all_cards, new_answer
+
+# Databases
+
+
+@pytest.fixture
+def project(projects: Projects) -> Project:
+    return projects.make()
+
+
+def test_an_answer_is_on_disk_when_it_is_acknowledged(projects: Projects) -> None:
+    with projects.make().engine.connect() as connection:
+        assert connection.execute(text("PRAGMA synchronous")).scalar() == 2
+        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+
+
+def test_a_card_needs_an_item_that_there_is(project: Project) -> None:
+    row = {"class_id": 1, "turn": 0, "source": "random", "position": 0}
+    with pytest.raises(ComesError, match=r"(?i)foreign key"), project.writing() as connection:
+        connection.execute(insert(cards).values(item_id=99, **row))
+
+
+def test_readers_do_not_wait_for_writers(project: Project) -> None:
+    with project.writing() as connection:
+        connection.execute(insert(settings).values(name="open", value="1"))
+        assert project.read_setting("open") is None
+    assert project.read_setting("open") == "1"
+
+
+def test_a_reader_sees_one_moment(project: Project) -> None:
+    """Counts that are read one after the other belong together."""
+
+    def count(connection: Connection) -> int:
+        return connection.execute(select(func.count()).select_from(settings)).scalar_one()
+
+    with project.reading() as connection:
+        before = count(connection)
+        project.write_setting("new", "1")
+        assert count(connection) == before
+    with project.reading() as connection:
+        assert count(connection) == before + 1
+
+
+def test_other_databases_are_refused() -> None:
+    for address in ("nonsense", "mysql://u@h/d", "sqlite://", "oracle+x://h/d", "postgres//h", ""):
+        with pytest.raises(ComesError, match="is not the address of a database. Give sqlite:///F"):
+            open_engine(address)
+
+
+def test_a_relative_file_lies_in_the_folder(tmp_path: Path) -> None:
+    engine: Engine = open_engine("sqlite:///a.db", tmp_path)
+    with engine.begin():
+        pass
+    engine.dispose()
+    assert (tmp_path / "a.db").exists()
+
+
+WRITTEN = Path(__file__).parent / "goldens" / "written_by_1.0.0" / "project"
+
+
+def test_a_database_of_version_1_0_0_is_copied_before_it_is_brought_up_to_date(
+    tmp_path: Path, projects: Projects
+) -> None:
+    """That it exports the same answers as then is among the goldens."""
+    shutil.copytree(WRITTEN, tmp_path / "old")
+    project = projects.keep(open_project(tmp_path / "old"))
+    [copy] = (tmp_path / "old").glob("answers-backup-*.db")
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    with closing(sqlite3.connect(copy)) as old, closing(sqlite3.connect(WRITTEN / DATABASE)) as own:
+        assert list(old.iterdump()) == list(own.iterdump())
+    columns = [column["name"] for column in inspect(project.engine).get_columns("answers")]
+    assert "hint" in columns
+    projects.keep(open_project(tmp_path / "old"))
+    assert list((tmp_path / "old").glob("answers-backup-*.db")) == [copy]  # once
+
+
+def test_a_database_that_cannot_be_copied_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(WRITTEN, tmp_path / "old")
+    monkeypatch.setattr(schema.os, "replace", Mock(side_effect=OSError("No space left")))
+    with pytest.raises(ComesError, match=r"copied before it is changed; the copy failed: No space"):
+        open_project(tmp_path / "old")
+    with closing(sqlite3.connect(tmp_path / "old" / DATABASE)) as found:
+        assert "hint" not in [row[1] for row in found.execute("PRAGMA table_info(answers)")]
+    assert sorted(path.name for path in (tmp_path / "old").glob("*backup*")) == []
+
+
+def test_what_a_database_says_becomes_one_line(tmp_path: Path) -> None:
+    engine = open_engine(f"sqlite:///{tmp_path / 'empty.db'}")
+    with pytest.raises(SQLAlchemyError) as caught, engine.connect() as connection:
+        connection.execute(select(items))
+    engine.dispose()
+    message = str(explain(caught.value, "news"))
+    assert message == "the database of news does not answer: no such table: items"
+
+
+def test_a_project_of_an_earlier_version_opens(projects: Projects) -> None:
+    project = projects.make()
+    before = dump(project)
+    with project.writing() as connection:
+        for name in ("notes", "people", "links"):
+            connection.execute(text(f"DROP TABLE {name}"))
+        for column in ("probability", "known"):
+            connection.execute(text(f"ALTER TABLE cards DROP COLUMN {column}"))
+        connection.execute(text("ALTER TABLE classes DROP COLUMN question"))
+    again = open_project(project.folder)
+    try:
+        assert {name: len(rows) for name, rows in dump(again).items()} == {
+            name: len(rows) for name, rows in before.items()
+        }
+        with again.reading() as connection:
+            assert connection.execute(select(cards.c.probability).limit(1)).scalar() is None
+    finally:
+        again.engine.dispose()
+
+
+# Projects
+
 
 AWKWARD = [
     "Ünïcödé 中文 🦓",
@@ -254,7 +379,7 @@ def test_files_that_cannot_be_used(create: Create, home: Path) -> None:
 def test_paths_that_cannot_be_used(create: Create, home: Path) -> None:
     (home / "empty").mkdir()
     (home / "broken.zip").write_bytes(b"PK, but no archive")
-    for items, classes, message in (
+    for source, listed, message in (
         ("none.csv", "classes.txt", r"none\.csv does not exist\. Correct the path of the items"),
         ("none.zip", "classes.txt", r"none\.zip does not exist\. Correct the path of the items"),
         ("none", "classes.txt", r"none does not exist\. Correct the path of the items"),
@@ -271,7 +396,7 @@ def test_paths_that_cannot_be_used(create: Create, home: Path) -> None:
         ("broken.zip", "classes.txt", "broken.zip cannot be read as zip"),
     ):
         with pytest.raises(ComesError, match=message) as caught:
-            create(items, classes)
+            create(source, listed)
         assert "\n" not in str(caught.value)
 
 

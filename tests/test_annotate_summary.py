@@ -1,4 +1,4 @@
-"""What the answers say about themselves, against plain loops and simulations."""
+"""What the answers of a project amount to, against plain loops."""
 
 import math
 from collections import defaultdict
@@ -12,20 +12,204 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
+from sqlalchemy import insert
 
-from comes.annotate import (
-    Project,
-    add_chosen_cards,
-    describe_summary,
-    import_answers,
-    summarise,
-)
+from comes.annotate import Project, import_answers, summarise
+
+from comes.annotate import summary as summary_module
 from comes.annotate.cards import Answer
-from comes.annotate.summary import ENOUGH, LATEST, ClassSummary, bound_share, measure_agreement
+from comes.annotate.grow import add_chosen_cards, add_random_cards, reopen_skipped_cards
+from comes.annotate.schema import answers, cards, people
+from comes.annotate.summary import (
+    ENOUGH,
+    LATEST,
+    WORDS,
+    AnswerCache,
+    AnswerColumns,
+    ClassSummary,
+    bound_share,
+    measure_agreement,
+)
+from comes.annotate.web.lead import describe_summary
 from projects import Desk, Projects, all_cards, new_answer, stored
 
+# Agreement
+
+
+def fleiss_kappa_by_loops(both_no: int, disagree: int, both_maybe: int) -> float:
+    """Return kappa as Fleiss writes it: a row per item, a column per answer, two raters."""
+    table = [(2, 0)] * both_no + [(1, 1)] * disagree + [(0, 2)] * both_maybe
+    n = len(table)
+    agreed = sum((a * (a - 1) + b * (b - 1)) / 2 for a, b in table) / n
+    shares = [sum(row[k] for row in table) / (2 * n) for k in (0, 1)]
+    chance = sum(share**2 for share in shares)
+    return (agreed - chance) / (1 - chance)
+
+
+def test_kappa_is_that_of_fleiss() -> None:
+    for counts in ((40, 10, 50), (1, 1, 1), (90, 5, 5), (0, 3, 4), (7, 0, 2)):
+        agreement = measure_agreement(counts)
+        assert agreement.n_pairs == sum(counts)
+        assert agreement.share == (counts[0] + counts[2]) / sum(counts)
+        assert agreement.kappa == pytest.approx(fleiss_kappa_by_loops(*counts)), counts
+        assert agreement.lower < agreement.upper
+
+
+def test_kappa_without_pairs() -> None:
+    agreement = measure_agreement([0, 0, 0])
+    assert agreement.n_pairs == 0
+    values = (agreement.share, agreement.kappa, agreement.lower, agreement.upper)
+    assert all(math.isnan(value) for value in values)
+
+
+def test_kappa_where_all_agree() -> None:
+    assert measure_agreement([5, 0, 7]).kappa == 1
+    for counts in ([9, 0, 0], [0, 0, 9], [1, 0, 0]):  # all the same: chance explains it
+        agreement = measure_agreement(counts)
+        assert agreement.share == 1 and math.isnan(agreement.kappa)
+        assert -1 <= agreement.lower < agreement.upper <= 1
+
+
+def test_kappa_where_all_differ() -> None:
+    agreement = measure_agreement([0, 12, 0])
+    assert (agreement.share, agreement.kappa) == (0, -1)
+    assert -1 <= agreement.lower < agreement.upper < 0
+
+
+def test_the_interval_is_wide_for_few_pairs_and_narrow_for_many() -> None:
+    few, many = measure_agreement([4, 1, 5]), measure_agreement([400, 100, 500])
+    assert few.upper - few.lower > 3 * (many.upper - many.lower)
+    assert many.lower < many.kappa < many.upper
+
+
+def test_the_interval_holds_the_truth_nineteen_times_in_twenty() -> None:
+    rng = np.random.default_rng(0)
+    for shares in ([0.5, 0.2, 0.3], [0.85, 0.1, 0.05]):
+        truth = measure_agreement(np.array(shares) * 1e6).kappa
+        found = [measure_agreement(rng.multinomial(80, shares)) for _ in range(300)]
+        held = np.mean([one.lower <= truth <= one.upper for one in found])
+        assert 0.91 <= held <= 0.985
+
+
+# The cache of answers
+
+
+def as_values(said: AnswerColumns) -> dict[str, Any]:
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in vars(said).items()
+        if name != "question"  # only which are the same matters
+    }
+
+
+def check(cache: AnswerCache, project: Project) -> AnswerColumns:
+    """Return what a cache knows, after comparing it with plain loops."""
+    said = cache.read()
+    by_number = {card.id: card for card in all_cards(project)}
+    expected = [row for row in stored(project) if row.undone_at is None]
+    assert said.id.tolist() == [row.id for row in expected]
+    for k, row in enumerate(expected):
+        card = by_number[row.card_id]
+        assert (said.item[k] + 1, said.class_[k] + 1) == (card.item_id, card.class_id)
+        assert summary_module.SOURCES[said.source[k]] == card.source
+        assert (said.people[said.person[k]], WORDS[said.word[k]]) == (row.annotator, row.answer)
+        assert said.at[k] == row.answered_at
+        assert np.isnan(said.seconds[k]) if row.seconds is None else said.seconds[k] == row.seconds
+    same: dict[int, tuple[int, int]] = {}
+    for k, number in enumerate(said.question.tolist()):
+        assert same.setdefault(number, (said.item[k], said.class_[k])) == (
+            said.item[k],
+            said.class_[k],
+        )
+    assert len(same) == len(set(zip(said.item.tolist(), said.class_.tolist(), strict=True)))
+    np.testing.assert_equal(as_values(said), as_values(AnswerCache(project).read()))
+    return said
+
+
+def test_what_is_new_undone_or_changed_is_seen(projects: Projects) -> None:
+    project = projects.make(30, rate=0.5, overlap=0.3)
+    cache, ann, bob = AnswerCache(project), Desk(project), Desk(project, "Bob", "tab-of-bob")
+    assert len(check(cache, project).id) == 0
+    first = ann.ask()
+    keys = [ann.answer(card["card"], "no", now=1.0, seconds=2.0) for card in first[:3]]
+    assert len(check(cache, project).id) == 3
+    ann.undo(keys[1])
+    assert len(check(cache, project).id) == 2
+    bob.send(*(new_answer(card["card"], "skip") for card in bob.ask()), now=5.0)
+    check(cache, project)
+    reopen_skipped_cards(project)
+    check(cache, project)
+    asked = {(card.item_id, card.class_id) for card in all_cards(project)}
+    free = [f"t{k}" for k in range(30) if (k + 1, 1) not in asked]
+    add_chosen_cards(project, pd.DataFrame({"item": free, "label": "sky"}))
+    check(cache, project)
+    ann.answer_all(lambda card: "yes" if card["item"] % 2 else "maybe")
+    check(cache, project)
+    add_random_cards(project, ["sky"], 0.5, seed=0)  # what a model chose now counts as drawn
+    check(cache, project)
+    with project.writing() as connection:
+        row = {"name": "Bob", "joined_at": 0.0, "left_out_at": 1.0}
+        connection.execute(insert(people).values(row))
+    said = check(cache, project)
+    assert [name for name, out in zip(said.people, said.left_out, strict=True) if out] in (
+        ["Bob"],
+        [],
+    )
+
+
+def test_a_commit_that_comes_late_is_seen(
+    projects: Projects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another server took a smaller number, and stored its answer after a larger one."""
+    monkeypatch.setattr(summary_module, "LATE", 5)
+    for late in (1, 10_000):
+        project = projects.make(20, ["sky"], name=f"late-{late}")
+        cache = AnswerCache(project)
+        free = [card.id for card in all_cards(project)]
+        order = (20_000, 20_001, 20_000 - late, 20_003)
+        for number, card in zip(order, free, strict=False):
+            row: dict[str, Any] = {"id": number, "card_id": card, "key": f"k{number}"}
+            row |= {"annotator": "Ann", "tab": "t", "answer": "no", "answered_at": 1.0}
+            with project.writing() as connection:
+                connection.execute(insert(answers).values(**row))
+                connection.execute(cards.update().where(cards.c.id == card).values(is_done=True))
+            check(cache, project)
+
+
+def test_only_what_is_new_is_read(projects: Projects, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = projects.make(40, ["sky"])
+    desk, cache = Desk(project), AnswerCache(project)
+    cache.read()
+    read: list[int] = []
+    real = summary_module.fetch_all
+
+    def fetch(*arguments: Any) -> list[Any]:
+        rows = real(*arguments)
+        read.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(summary_module, "fetch_all", fetch)
+    for card in desk.ask()[:5]:
+        desk.answer(card["card"])
+        cache.read()
+    assert read == [1] * 5
+    cache.read()
+    assert read == [1] * 5
+
+
+def test_all_is_read_in_blocks(projects: Projects, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary_module, "ROWS_AT_ONCE", 7)
+    project = projects.make(20)
+    Desk(project).answer_all()
+    said = check(AnswerCache(project), project)
+    assert len(said.id) == 40 and said.n_cards_of.tolist() == [20, 20]
+
+
+# The summary
+
+
 NO_OR_MAYBE: tuple[Answer, Answer] = ("no", "maybe")
-WORDS: list[Answer] = ["no", "no", "no", "maybe", "skip"]
+GIVEN: list[Answer] = ["no", "no", "no", "maybe", "skip"]
 
 
 def annotated(projects: Projects, seed: int = 0) -> Project:
@@ -43,7 +227,7 @@ def annotated(projects: Projects, seed: int = 0) -> Project:
             if not cards:
                 break
             moment += 1
-            word = WORDS[rng.integers(len(WORDS))]
+            word = GIVEN[rng.integers(len(GIVEN))]
             seconds = None if rng.random() < 0.2 else float(rng.integers(1, 9))
             key = desk.answer(cards[0]["card"], word, now=moment, seconds=seconds)
             if rng.random() < 0.15:
@@ -143,7 +327,7 @@ def check_people(project: Project) -> None:
         own = [row for row in said if row["annotator"] == person.name]
         words = [row["answer"] for row in own if row["answer"] != "skip"]
         assert person.n_answers == len(words)
-        assert same(person.share_no, words.count("no") / len(words))
+        assert (person.n_no, person.n_maybe) == (words.count("no"), words.count("maybe"))
         assert same(person.seconds, median(s for row in own if (s := row["seconds"]) is not None))
         assert person.last == max(row["at"] for row in own)
     newest = sorted(said, key=lambda row: -row["at"])[:LATEST]
@@ -171,7 +355,7 @@ def test_somebody_who_only_skips(projects: Projects) -> None:
     Desk(project).answer_all(lambda _: "skip")
     summary = summarise(project)
     assert (summary.n_done, summary.n_answers, summary.classes[0].n_skipped) == (2, 0, 2)
-    assert summary.people[0].n_answers == 0 and math.isnan(summary.people[0].share_no)
+    assert summary.people[0].n_answers == 0
 
 
 def test_the_pace_is_that_of_the_last_half_hour(
@@ -200,7 +384,7 @@ def test_the_table_says_the_same(worked_on: Project) -> None:
             "asked": row.n_asked,
             "excluded": row.n_excluded,
             "confirmed": row.n_confirmed,
-            "torn": row.n_disagreements,
+            "disagreements": row.n_disagreements,
             "chosen_by_model": row.n_chosen,
             "pairs": agreement.n_pairs,
             "agreement": agreement.share,
@@ -299,7 +483,7 @@ def test_yes_and_no_bound_the_prior(projects: Projects, tmp_path: Path) -> None:
     assert sky.agreement == summary.agreement == measure_agreement([1, 1, 2])
     assert (sky.share_no, sky.share_maybe, sky.share_yes) == (1 / 5, 2 / 5, 2 / 5)
     assert sky.prior_bound == bound_share(4, 5) and sky.prior_lower == 1 - bound_share(3, 5)
-    assert [person.share_no for person in summary.people] == [1 / 5, 2 / 4]
+    assert [(person.n_no, person.n_answers) for person in summary.people] == [(1, 5), (2, 4)]
     assert describe_summary(summary)["classes"][0]["confirmed"] == 2
 
 

@@ -12,7 +12,6 @@ import comes.annotate
 from comes.annotate import create_project, open_project
 from comes.datasets import Dataset
 from comes.datasets.matrices import write_npz
-from comes.workflows import annotate as annotate_jobs
 from comes.workflows import priors as prior_jobs
 from command_line import Result, Run, command_runner
 from projects import Desk, Projects, stored
@@ -50,7 +49,6 @@ def run(
             return projects.keep(opens(*arguments, **options))
 
         monkeypatch.setattr(comes.annotate, opens.__name__, kept)
-    monkeypatch.setattr(annotate_jobs, "open_project", comes.annotate.open_project)
     return command_runner(monkeypatch, capsys)
 
 

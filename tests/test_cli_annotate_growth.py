@@ -11,7 +11,6 @@ import pytest
 import comes.annotate
 from comes.annotate import open_project
 from comes.workflows import annotate as active_jobs
-from comes.workflows import annotate as annotate_jobs
 from comes.workflows.fit import fit_model
 from command_line import Run, command_runner
 from projects import Desk, Projects, all_cards
@@ -46,7 +45,7 @@ def run(
     def fit_shortly(data: Any, settings: dict[str, Any], **options: Any) -> Any:
         return fit_model(data, settings | SHORT, **options)
 
-    for module in (comes.annotate, annotate_jobs, active_jobs):
+    for module in (comes.annotate,):
         monkeypatch.setattr(module, "open_project", kept)
     monkeypatch.setattr(active_jobs, "fit_model", fit_shortly)
     write_texts(tmp_path / "texts.csv", range(80))

@@ -1,5 +1,6 @@
 """Tables as people have them: opened once, columns and labels read right, or said aloud."""
 
+import csv
 import gzip
 import os
 import sys
@@ -14,7 +15,7 @@ import pytest
 from comes.datasets import Dataset, ReadOptions, join_features, open_dataset, read_features
 from comes.datasets.separators import are_all_names
 from comes.datasets.split import open_row_file
-from comes.datasets.table import Table, read_table
+from comes.datasets.table import Table, read_table, write_table
 from comes.errors import ComesWarning
 from refusals import refused
 
@@ -218,3 +219,22 @@ def test_rows_of_features_without_labels_are_counted() -> None:
     joined = join_features(labels, X, ["a", "b", "c", "d"])
     assert joined.X.ravel().tolist() == [1.0, 0.0]
     assert str(joined).endswith(", 2 rows of features without labels left out")
+
+
+def test_no_text_is_a_formula_and_all_come_back_as_they_were(tmp_path: Path) -> None:
+    texts = ["=1", "+a", "-1 b", "@c", "\td", "\re", "'=f", "''g", "a\rb", "'", "-", "plain"]
+    frame = pd.DataFrame({"item": texts, "=label": range(12), "-1": 0.5})
+    for ending in (".csv", ".tsv", ".csv.gz"):
+        write_table(frame, tmp_path / f"t{ending}")
+        pd.testing.assert_frame_equal(read_table(tmp_path / f"t{ending}", ["item"]), frame)
+    with (tmp_path / "t.csv").open(newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    with Table(tmp_path / "t.csv") as table:
+        assert pd.concat(table.read_blocks(["item"], [], 5))["item"].tolist() == texts
+
+
+def test_no_cell_of_an_excel_file_is_a_formula(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"=a": ["=1+1", "-1", "plain"]})
+    write_table(frame, tmp_path / "t.xlsx")
+    assert read_table(tmp_path / "t.xlsx", ["=a"]).equals(frame)

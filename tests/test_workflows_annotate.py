@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from sqlalchemy import delete
 
-from comes.annotate import Project, add_classes, count_rounds, create_project, open_project
+from comes.annotate import Project, add_classes, create_project, open_project
+from comes.annotate.grow import count_rounds
 from comes.annotate.schema import cards, rounds
 from comes.errors import ComesError
 from comes.workflows.annotate import draw_round, learn_in_rounds

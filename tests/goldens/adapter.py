@@ -27,14 +27,8 @@ from comes import (
     estimate_class_prior,
     load_model,
 )
-from comes.annotate import (
-    collect_answers,
-    create_project,
-    export_answers,
-    make_app,
-    open_project,
-    summarise,
-)
+from comes.annotate import collect_answers, create_project, export_answers, open_project, summarise
+from comes.annotate.web.server import make_app
 from comes.answers import LongAnswers
 from comes.datasets import open_shards
 from comes.experiment.config import Experiment, read_experiment

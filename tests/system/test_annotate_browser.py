@@ -26,13 +26,7 @@ from annotation_browser import (
     wait_for_item,
 )
 from browser import launch_browser
-from comes.annotate import (
-    Project,
-    create_project,
-    export_answers,
-    serve_in_thread,
-    summarise,
-)
+from comes.annotate import Project, create_project, export_answers, serve_in_thread, summarise
 from comes.annotate.web.server import find_links
 from comes.cli import app
 from comes.datasets import Dataset, open_dataset

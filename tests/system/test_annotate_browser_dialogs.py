@@ -21,7 +21,8 @@ from annotation_browser import (
     wait_for_item,
 )
 from browser import launch_browser
-from comes.annotate import Asking, Project, create_project, serve_in_thread
+from comes.annotate import Project, create_project, serve_in_thread
+
 from comes.annotate.asking import read_words
 from comes.annotate.schema import notes
 
@@ -42,7 +43,7 @@ def make(home: Path, n: int = 4, by: Any = "class", **asking: Any) -> Project:
     (home / "texts.csv").write_text(f"item,text\n{rows}")
     (home / "classes.txt").write_text("Sport\nWetter\n")
     sources = home / "texts.csv", home / "classes.txt"
-    return create_project(home / "Zeitung", *sources, rate=1, by=by, asking=Asking(**asking))
+    return create_project(home / "Zeitung", *sources, rate=1, by=by, **asking)
 
 
 # Joining

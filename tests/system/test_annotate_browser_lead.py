@@ -12,8 +12,9 @@ from sqlalchemy import insert
 
 from annotation_browser import ON_PHONE, is_wide, scene_project, take_picture
 from browser import launch_browser
-from comes.annotate import Project, make_link, serve_in_thread, set_controls, summarise
+from comes.annotate import Project, serve_in_thread, set_controls, summarise
 from comes.annotate.cards import Answer, append_cards
+from comes.annotate.links import make_link
 from comes.annotate.schema import RANDOM, notes
 from projects import Desk, all_cards, new_answer, stored
 from system.test_annotate_browser_access import find_faults

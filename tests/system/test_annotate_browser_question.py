@@ -19,7 +19,8 @@ from annotation_browser import (
     wait_for_item,
 )
 from browser import launch_browser
-from comes.annotate import Asking, Project, create_project, serve_in_thread
+from comes.annotate import Project, create_project, serve_in_thread
+
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -75,7 +76,7 @@ def text_project(home: Path, n: int, text: str = "some words", **asking: Any) ->
     (home / "texts.csv").write_text(f"item,text\n{rows}")
     (home / "classes.txt").write_text("sport\nart\n")
     sources = home / "texts.csv", home / "classes.txt"
-    return create_project(home / "project", *sources, rate=1, asking=Asking(**asking))
+    return create_project(home / "project", *sources, rate=1, **asking)
 
 
 def test_the_plain_question_is_answered_by_three_keys(browser: Any, tmp_path: Path) -> None:

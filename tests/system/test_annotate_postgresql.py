@@ -12,43 +12,47 @@ import pytest
 from starlette.testclient import TestClient
 
 from annotation_site import HERE, answer, join, lease
-from comes.annotate import Project, create_project, export_answers, make_app, open_project
+from comes.annotate import Project, create_project, export_answers, open_project
+from comes.annotate.web.server import make_app
 from comes.datasets import open_dataset
 from comes.errors import ComesError
 from databases import PostgreSQL
 from projects import Desk, Projects, states
-from test_annotate_adding import (
-    test_cards_that_a_model_chose,
-    test_more_cards_ask_nothing_twice,
-    test_what_a_model_chose_has_the_same_chance_of_being_drawn,
-    test_what_was_skipped_can_be_asked_again,
-)
-from test_annotate_control_cards import test_control_cards_are_mixed_in_and_look_like_others
+from test_annotate_cards import *  # noqa: F403
+from test_annotate_cards import test_control_cards_are_mixed_in_and_look_like_others
 from test_annotate_decisions import (
     test_a_decision_replaces_what_was_said,
     test_a_frozen_project_gives_no_cards,
     test_disagreements_are_no_against_anything_else,
     test_who_is_left_out_does_not_disagree,
 )
-from test_annotate_drawing import (
-    test_a_draw_that_others_have_overtaken_is_refused,
-    test_a_random_draw_may_meet_what_a_model_drew,
-    test_cards_keep_how_they_were_drawn_and_come_next,
-    test_missing_answers_of_people_left_out_and_controls_do_not_count,
-    test_shares_of_the_first_draw_are_plain,
-    test_the_lead_decides,
-    test_what_a_model_drew_is_no_fair_sample_and_exported_with_its_probability,
-)
-from test_annotate_enlarging import (
-    test_another_open_project_notices,
-    test_new_classes_are_asked_about_at_the_projects_rate,
-    test_new_items_are_asked_about_at_the_rate_of_each_class,
-)
 from test_annotate_exchange import (
+    test_an_imported_answer_that_a_model_chose_is_marked_unless_it_was_drawn,
+    test_an_imported_question_is_not_asked_again,
+    test_answers_of_several_people_are_taken_under_their_names,
+    test_questions_that_were_not_drawn_are_added,
     test_what_a_model_chose_is_marked,
+    test_what_has_an_answer_is_left_alone,
     test_what_is_exported_is_what_was_said,
+    test_what_other_tools_say,
     test_what_was_taken_back_is_absent,
     test_where_two_people_disagree_both_answers_are_kept,
+)
+from test_annotate_grow import (
+    test_a_draw_that_others_have_overtaken_is_refused,
+    test_a_random_draw_may_meet_what_a_model_drew,
+    test_another_open_project_notices,
+    test_cards_keep_how_they_were_drawn_and_come_next,
+    test_cards_that_a_model_chose,
+    test_missing_answers_of_people_left_out_and_controls_do_not_count,
+    test_more_cards_ask_nothing_twice,
+    test_new_classes_are_asked_about_at_the_projects_rate,
+    test_new_items_are_asked_about_at_the_rate_of_each_class,
+    test_shares_of_the_first_draw_are_plain,
+    test_the_lead_decides,
+    test_what_a_model_chose_has_the_same_chance_of_being_drawn,
+    test_what_a_model_drew_is_no_fair_sample_and_exported_with_its_probability,
+    test_what_was_skipped_can_be_asked_again,
 )
 from test_annotate_guard import (
     VALUES,
@@ -57,30 +61,17 @@ from test_annotate_guard import (
     running_site,
     test_the_tables_hold_only_the_hostile_part,
 )
-from test_annotate_importing import (
-    test_an_imported_answer_that_a_model_chose_is_marked_unless_it_was_drawn,
-    test_an_imported_question_is_not_asked_again,
-    test_answers_of_several_people_are_taken_under_their_names,
-    test_questions_that_were_not_drawn_are_added,
-    test_what_has_an_answer_is_left_alone,
-    test_what_other_tools_say,
-)
-from test_annotate_leases import *  # noqa: F403
-from test_annotate_ledger import test_what_is_new_undone_or_changed_is_seen
 from test_annotate_links import (
     test_a_running_server_notices_new_and_revoked_links,
     test_roles_open_what_they_may,
 )
-from test_annotate_person_habits import test_who_says_no_to_everything_at_once_is_pointed_out
 from test_annotate_project import (
-    test_a_project_opens_again,
-    test_a_project_remembers_how_it_was_drawn,
-    test_awkward_names_come_back_as_they_are,
-)
-from test_annotate_schema import (
     test_a_card_needs_an_item_that_there_is,
     test_a_project_of_an_earlier_version_opens,
+    test_a_project_opens_again,
+    test_a_project_remembers_how_it_was_drawn,
     test_a_reader_sees_one_moment,
+    test_awkward_names_come_back_as_they_are,
     test_readers_do_not_wait_for_writers,
 )
 from test_annotate_summary import (
@@ -88,6 +79,7 @@ from test_annotate_summary import (
     check_people,
     check_summary,
     test_a_project_without_answers,
+    test_what_is_new_undone_or_changed_is_seen,
 )
 from test_annotate_writer import (
     test_a_future_is_done_when_others_can_see_what_it_did,

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from comes.annotate.web.connections import Limits
 from starlette.responses import PlainTextResponse
 
 from annotation_site import port_of, request, text_project
-from comes.annotate import Limits, Project, ServerOptions, serve_in_thread
+from comes.annotate import Project, serve_in_thread
 from comes.annotate.web.annotate import AnswerPages
 from comes.annotate.web.app import Guard
+from comes.annotate.web.server import ServerOptions
 from test_annotate_encryption import certified as certified  # a fixture
 
 QUICK = Limits(first=0.5, body=0.7, kept=2.0, total=60.0)

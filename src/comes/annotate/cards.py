@@ -160,7 +160,7 @@ def next_round(connection: Connection) -> int:
 
 
 Answer = Literal["no", "yes", "maybe", "skip"]
-Number = Annotated[int, Field(ge=1, lt=2**31)]
+Number = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 MOST_HELD = 1000  # cards that a tab gets back after a reload
 ITEMS_AT_ONCE = 4  # of the grid
@@ -175,15 +175,15 @@ class RefusedError(Exception):
         self.status, self.reason, self.card = status, reason, card
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class SentAnswer:
     """An answer as a browser sends it."""
 
     card: Number
     answer: Answer
     key: Id  # made by the browser, the same when it sends the answer again
-    seconds: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] | None = None
-    hint: Annotated[float, Field(ge=0, le=1)] | None = None  # that the card showed
+    seconds: Annotated[float, Field(ge=0, le=86400, strict=True)] | None = None
+    hint: Annotated[float, Field(ge=0, le=1, strict=True)] | None = None  # that the card showed
 
 
 class Asker(NamedTuple):

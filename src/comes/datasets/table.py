@@ -219,6 +219,13 @@ def _change_texts(frame: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataF
     return frame.assign(**columns) if columns else frame
 
 
+def _has_returns(frame: pd.DataFrame) -> bool:
+    texts = [name for name in frame if isinstance(name, str)]
+    for _, cells in frame.select_dtypes(["object", "string"]).items():
+        texts += [cell for cell in cells.unique() if isinstance(cell, str)]
+    return any("\r" in text for text in texts)
+
+
 def _escape(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell
 
@@ -428,8 +435,14 @@ def write_blocks(blocks: Iterator[pd.DataFrame], path: str | Path) -> None:
             sep = "\t" if ending.startswith(".tsv") else ","
             for number, block in enumerate(blocks):
                 mode: Literal["a", "w"] = "a" if number else "w"
-                safe = escape_formulas(block)
-                safe.to_csv(temporary, sep=sep, mode=mode, header=not number, index=False)
+                # A carriage return ends a line where nothing quotes it, and pandas does not.
+                quoting: Literal[0, 2] = (
+                    csv.QUOTE_NONNUMERIC if _has_returns(block) else csv.QUOTE_MINIMAL
+                )
+                safe, named = escape_formulas(block), not number
+                safe.to_csv(
+                    temporary, sep=sep, mode=mode, header=named, index=False, quoting=quoting
+                )
         elif ending == ".xlsx":
             write_excel(pd.concat(blocks, ignore_index=True), temporary)
         else:

@@ -255,6 +255,8 @@ class AnswerPages:
         now, by_item = time.time(), body.mode == "grid"
         lease = partial(lease_cards, asker=asker, now=now, lease=self._site.lease)
         leased = await self._site.run_command(partial(lease, by_item=by_item, has=body.has))
+        if not leased:
+            self._counter.forget(asker.annotator)  # the page says how it ended, so it must be true
         counted = await run_in_threadpool(self._counter.read, asker.annotator)
         frozen = None
         if not leased:

@@ -46,6 +46,7 @@ def make_app(project: Project, *, needs_token: bool = False, lease: float = LEAS
         *LeadPages(site).routes,
         *PictureRoutes(site).routes,
         *GuidelineRoutes(site).routes,
+        Route("/sw.js", _send_static),  # a service worker may see what is below its own address
     ]
     return guard_routes(routes, KnownLinks(project) if needs_token else None, site.lifespan)
 
@@ -66,7 +67,7 @@ def guard_routes(
 
 async def _send_static(request: Request) -> Response:
     """Send one of our scripts or style sheets."""
-    content = _load_static_files().get(request.path_params["name"])
+    content = _load_static_files().get(request.path_params.get("name", "sw.js"))
     if content is None:
         raise HTTPException(404, "there is no such file")
     return Response(content[0], media_type=content[1], headers={"Cache-Control": "no-cache"})

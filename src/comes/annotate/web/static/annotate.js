@@ -2,19 +2,17 @@
 // An answer shows the next card at once; it is sent in the background (queue.js).
 
 import {
-  AnswerQueue, Pauses, findTab, forgetTab, get, isFinal, load, post, randomId, save, sendLast,
+  AnswerQueue, Pauses, findTab, forgetOffline, forgetTab, get, isFinal, keepForOffline, load, post,
+  randomId, save, sendLast,
 } from "./queue.js";
-import { isOpen, listenToDialogs, openHelp, openNote } from "./dialogs.js";
 import * as grid from "./grid.js";
-import { listenToGuidelines, showGuidelines, toggleGuidelines } from "./guidelines.js";
-import { introduce, introduceOnce, listenToIntroduction } from "./introduction.js";
-import { actionOf, classOf, keyOf } from "./keys.js";
-import { Pictures } from "./pictures.js";
-import { listenToSwipes } from "./swipe.js";
+import {
+  actionOf, classOf, introduceOnce, keyOf, listenToHelp, openHelp, openNote, showGuidelines, toggleGuidelines,
+} from "./help.js";
+import * as item from "./item.js";
 import * as view from "./view.js";
-import { find, isGrid, page } from "./view.js";
+import { find, isDialogOpen, isGrid, page } from "./view.js";
 import { word } from "./words.js";
-import { STEP, listenToZoom, zoomBy } from "./zoom.js";
 
 const DEEPEST_UNDO = 100;
 const LONGEST_HISTORY = 1_000_000; // characters, since texts are kept with it
@@ -24,9 +22,10 @@ const MOST_HAD = 3000; // cards that a request may name
 const PACE_OVER = 20; // answers
 const LONGEST_LOOK = 3600; // seconds; what is longer was a break
 const GUARD = 500; // milliseconds after a change of class in which nothing is answered
+const KEPT = "comes-cards"; // of this tab, for a reload without a network
 
 const queues = []; // that of this tab first, then what other tabs left
-const pictures = new Pictures((status) => stop({ status, body: {} }));
+const pictures = new item.Pictures((status) => stop({ status, body: {} }));
 const pauses = new Pauses();
 const clock = { spent: 0, since: null }; // milliseconds; null while nobody sees the item
 const previous = new Map(); // card -> its answer before it was taken back
@@ -65,11 +64,11 @@ function show() {
   displayed = numbers;
   shownSince = performance.now();
   view.endNotice();
-  view.showName(cards[0].name);
+  find("item-name").textContent = cards[0].name;
   if (isGrid) askAboutItem(cards);
   else askAboutCard(cards[0]);
   showItem(cards[0]);
-  pictures.want(block.filter((card) => card.text === null).map((card) => card.item));
+  pictures.want(block);
   if (document.activeElement === document.body) view.focusStage();
 }
 
@@ -79,12 +78,13 @@ function askAboutCard(card) {
   const before = previous.get(card.card);
   lastClass = card.class;
   const question = view.showQuestion(card, before);
+  const change = isChange ? word("change", { class: card.class }) : "";
   isChanging = isChange;
-  if (isChange) view.showChange(card);
-  else view.endChange();
+  if (isChange) view.showChange(change);
+  else view.setFlag("guarded", false);
   showGuidelines(card);
   const said = before ? word("said", { answer: word(`answer.${before}`) }) : "";
-  view.announce(isChange ? `${word("change")} ${card.class}.` : "", question, `${card.name}.`, said);
+  view.announce(change, question, card.description, find("guess").textContent, `${card.name}.`, said);
 }
 
 // Ask about all classes of an item.
@@ -102,7 +102,7 @@ function begin() {
   setTimeout(() => {
     if (numbers !== displayed) return;
     isChanging = false;
-    view.endChange();
+    view.setFlag("guarded", false);
   }, GUARD);
 }
 
@@ -111,20 +111,20 @@ async function showItem(card) {
   const numbers = displayed;
   stopClock();
   if (card.text !== null) {
-    view.showText(card.text);
+    item.showText(card);
     await openForAnswers(numbers);
     return;
   }
-  view.showWaiting("loading", word("loading"));
+  item.showWaiting(word("loading"));
   const { image, outcome } = pictures.take(card.item);
   const isBroken = (await outcome) === "broken";
   if (numbers !== displayed || isStopped()) return;
   if (isBroken) {
-    view.showBroken();
+    item.showBroken();
     view.announce(`${card.name}:`, word("broken"));
     begin();
   } else {
-    view.showPicture(image, card.name);
+    item.showPicture(card, image);
     await openForAnswers(numbers);
   }
 }
@@ -144,23 +144,26 @@ function nextFrame() {
   return new Promise((resolve) => requestAnimationFrame(resolve));
 }
 
-// Show the counts of the server with what was answered since, and the pace of the last answers.
-function showProgress() {
-  const { total, done, mine, left = total - done } = progress;
-  const last = history.flat().slice(-PACE_OVER);
-  const seconds = last.reduce((sum, given) => sum + given.seconds, 0);
-  const pace = last.length > 2 && seconds > 0 ? (60 * last.length) / seconds : 0;
-  const doneNow = Math.min(Math.max(done + nSince, 0), total);
-  const mineNow = Math.max(mine + nSince, 0);
-  const counts = { total, done: doneNow, mine: mineNow, left: Math.max(left - nSince, 0) };
-  view.showProgress(counts, pace, history.length > 0 || mineNow > 0);
+// The counts of the server with what was answered since.
+function countNow() {
+  const { total, done, mine, left = total - done, seconds = 0 } = progress;
+  const since = nSince > 0 ? history.flat().slice(-nSince) : [];
+  return {
+    total,
+    done: Math.min(Math.max(done + nSince, 0), total),
+    mine: Math.max(mine + nSince, 0),
+    left: Math.max(left - nSince, 0),
+    seconds: since.reduce((sum, given) => sum + given.seconds, seconds),
+  };
 }
 
-// What this person did: the counts of the server with what was answered since.
-function countOwn() {
-  const since = nSince > 0 ? history.flat().slice(-nSince) : [];
-  const seconds = since.reduce((sum, given) => sum + given.seconds, progress.seconds ?? 0);
-  return { mine: Math.max(progress.mine + nSince, 0), seconds };
+// Show how far everybody is, and the pace of the last answers.
+function showProgress() {
+  const counts = countNow();
+  const last = history.flat().slice(-PACE_OVER);
+  const seconds = last.reduce((sum, given) => sum + given.seconds, 0);
+  const isKnown = !isFinished && last.length > 2 && seconds > 0;
+  view.showProgress(counts, isKnown ? (60 * last.length) / seconds : 0, history.length > 0 || counts.mine > 0);
 }
 
 // How many answers the server does not have.
@@ -173,9 +176,11 @@ function isStopped() {
   return page.dataset.state === "stopped";
 }
 
-// Stop, since the server refuses whatever is sent.
+// Stop, since the server refuses whatever is sent; nothing but the answers is kept.
 function stop(reply) {
   stopClock();
+  sessionStorage.removeItem(KEPT);
+  forgetOffline();
   view.showStop(reply, countUnsent());
 }
 
@@ -197,8 +202,12 @@ function stopClock() {
 // Do not count the time in which nobody can see the page.
 function watchVisibility() {
   const isThere = ["appearing", "changed", "shown", "broken"].includes(page.dataset.state);
-  if (document.hidden) stopClock();
-  else if (isThere && clock.since === null) clock.since = performance.now();
+  if (document.hidden) {
+    stopClock();
+    keepCards();
+  } else if (isThere && clock.since === null) {
+    clock.since = performance.now();
+  }
 }
 
 // ---- answers
@@ -207,7 +216,7 @@ function watchVisibility() {
 function give(choices) {
   const looked = Math.min(stopClock(), LONGEST_LOOK);
   const seconds = Number((looked / choices.length).toFixed(3));
-  const given = choices.map(([card, answer]) => ({ card, answer, key: randomId(), seconds }));
+  const given = choices.map(([card, answer]) => ({ card, answer, key: randomId(), seconds, hint: card.hint ?? null }));
   clock.spent = 0;
   for (const { card } of given) {
     previous.delete(card.card);
@@ -226,11 +235,14 @@ function give(choices) {
 
 // Whether an answer may be given now; if not, say why.
 function mayAnswer() {
-  const { state } = page.dataset;
+  const { kind, state } = page.dataset;
   if (state === "loading") view.say(word("hint.loading"));
   if (state === "broken") view.say(word("hint.broken"));
-  if (state === "shown" && isChanging) view.say(word("hint.guard"));
-  return state === "shown" && !isChanging;
+  if (state !== "shown") return false;
+  if (isChanging) view.say(word("hint.guard"));
+  else if (!item.isSeen()) view.say(word(`hint.unseen.${kind}`));
+  else return true;
+  return false;
 }
 
 // Answer the card on show, or in the grid the class that the keys are for.
@@ -330,22 +342,25 @@ function lose(entry, { status, body }) {
 
 // ---- cards
 
-// Whether the server should be asked for cards: when few are left, so that nobody waits.
+// Whether the server should be asked for cards: when few are left, so that nobody waits. Where there
+// are none, it is asked again when it has all answers, since only then it knows whether that is the end.
 function needsCards() {
-  if (isStale || !block.length) return true;
+  if (isStale) return true;
+  if (!block.length) return !(isLast && countUnsent());
   const items = new Set(block.map((card) => card.item));
   return !isLast && (isGrid ? items.size <= FEW_ITEMS : block.length <= FEW_CARDS);
 }
 
 // Show the next card, and fetch further ones in time.
 function goOn() {
-  view.showNetwork(countUnsent(), queues.some((queue) => queue.isFailing), cannotFetch);
+  const isDown = cannotFetch || queues.some((queue) => queue.size && queue.isFailing);
+  view.showNetwork(block.length, countUnsent(), isDown);
   if (isStopped() || isFinished) return;
   if (block.length) {
     show();
   } else {
     displayed = "";
-    view.showWaiting("loading", word("loading"));
+    item.showWaiting(word(isLast && countUnsent() ? "sending" : "loading"));
   }
   if (needsCards() && !isFetching) fetchCards();
 }
@@ -364,13 +379,16 @@ async function fetchCards() {
   }
   cannotFetch = reply.status !== 200;
   if (cannotFetch) {
+    if (!block.length && !nActions) await takeKept();
     goOn();
     await pauses.wait();
   } else {
     pauses.reset();
-    if (!wasStale || nBefore === nActions) takeCards(reply.body, wasStale);
-    if (isQuiet && nBefore === nActions) takeProgress(reply.body.progress);
-    if (isFinished) view.showFinished(countOwn(), reply.body.waiting, reply.body.frozen, lookAgain);
+    const isCurrent = nBefore === nActions;
+    if (!wasStale || isCurrent) takeCards(reply.body, wasStale);
+    isFinished = !block.length && isQuiet && isCurrent;
+    if (isQuiet && isCurrent) takeProgress(reply.body.progress);
+    if (isFinished) finish(reply.body);
   }
   isFetching = false;
   goOn();
@@ -385,9 +403,34 @@ function takeCards({ cards }, isAll) {
   else block = [...block, ...cards.filter((card) => !isKnown(card))];
   isLast = !cards.length;
   isStale = false;
-  isFinished = !block.length;
-  if (isFinished) displayed = "";
-  else pictures.want(block.filter((card) => card.text === null).map((card) => card.item));
+  pictures.want(block);
+}
+
+// Go on with the cards that this tab had when it was reloaded without a network, as far as they are
+// in this browser; the server is asked whether they are still ours.
+async function takeKept() {
+  const kept = load(sessionStorage, KEPT);
+  if (kept?.tab !== tab) return;
+  const waiting = queues.flatMap((queue) => queue.cards);
+  const isHere = await Promise.all(
+    kept.cards.map(async ({ text, item }) => text !== null || (await globalThis.caches?.match(`/items/${item}`))),
+  );
+  block = kept.cards.filter((card, k) => isHere[k] && !waiting.includes(card.card));
+  progress = kept.progress;
+  isStale = true;
+  showProgress();
+}
+
+// Keep the open cards for a reload without a network.
+function keepCards() {
+  if (block.length && !isStopped()) save(sessionStorage, KEPT, { tab, cards: block, progress: countNow() });
+}
+
+// There is no card for this person: say so, and what is open with others.
+function finish({ waiting, frozen }) {
+  displayed = "";
+  sessionStorage.removeItem(KEPT);
+  item.clear(view.showFinished(countNow(), waiting, frozen, lookAgain));
 }
 
 // Take over what the server counted.
@@ -418,18 +461,18 @@ const ACTIONS = {
   note,
   guidelines: toggleGuidelines,
   help: openHelp,
-  larger: () => zoomBy(STEP),
-  smaller: () => zoomBy(1 / STEP),
+  larger: () => item.zoomBy(item.STEP),
+  smaller: () => item.zoomBy(1 / item.STEP),
 };
 
 // Whether a key scrolls a long item on instead of answering.
 function scrolls(key) {
-  return key === " " && page.dataset.state === "shown" && view.hasMore();
+  return key === " " && page.dataset.state === "shown" && (item.hasMore() || !item.isSeen());
 }
 
 // Do what a key stands for, once; a focused button or link keeps its own Space and Enter.
 function pressKey(event) {
-  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || isOpen()) return;
+  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || isDialogOpen()) return;
   if (event.target.closest("input, textarea, select, [contenteditable]")) return;
   const key = keyOf(event);
   const isItsOwn = (key === " " || key === "enter") && event.target.closest("button, a");
@@ -440,7 +483,7 @@ function pressKey(event) {
     if (event.repeat) event.preventDefault();
   } else if (scrolls(key)) {
     event.preventDefault();
-    view.scrollOn();
+    item.scrollOn();
   } else if (isGrid && by) {
     event.preventDefault();
     grid.step(by);
@@ -458,17 +501,12 @@ function listen() {
   for (const [id, act] of Object.entries(ACTIONS)) {
     find(id)?.addEventListener("click", () => {
       act();
-      if (!isOpen()) view.focusStage();
+      if (!isDialogOpen()) view.focusStage();
     });
   }
   find("more")?.addEventListener("click", grid.showUnseen);
-  find("stage").addEventListener("scroll", view.showRest, { passive: true });
-  addEventListener("resize", view.showRest);
-  if (!isGrid) listenToSwipes(answer);
-  listenToZoom();
-  listenToGuidelines();
-  listenToIntroduction();
-  listenToDialogs(introduce);
+  item.listenToItem(answer);
+  listenToHelp();
   document.addEventListener("keydown", pressKey);
   document.addEventListener("visibilitychange", watchVisibility);
   addEventListener("beforeunload", (event) => {
@@ -480,6 +518,7 @@ function listen() {
 
 // The page is closed or reloaded: give its cards back, but those whose answers are on their way.
 function leave() {
+  keepCards();
   sendLast("/api/release", { tab, keep: queues.flatMap((queue) => queue.cards).slice(-MOST_HAD) });
 }
 
@@ -493,6 +532,7 @@ async function start() {
   queues.push(...[tab, ...found.left].map((one) => new AnswerQueue(one, owner, on)));
   await Promise.all(found.ended.map(end));
   listen();
+  keepForOffline();
   await introduceOnce(owner);
   for (const queue of queues) queue.run();
 }

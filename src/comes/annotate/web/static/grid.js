@@ -1,8 +1,10 @@
 // The grid: all open classes of one item, each with no, cannot tell and yes, in the order of the
 // project. A class counts once the person has answered it; one that was never seen has no answer.
 
-import { keyFor, keyOfClass } from "./keys.js";
-import { SHAPES, find, focusStage, hasOwnQuestion, make, page, say, showGridQuestion } from "./view.js";
+import { keyFor, keyOfClass } from "./help.js";
+import {
+  SHAPES, find, focusStage, hasOwnQuestion, make, page, say, setFlag, showGridQuestion, writeGuess,
+} from "./view.js";
 import { word } from "./words.js";
 
 const said = new Map(); // card -> its answer
@@ -47,6 +49,8 @@ function makeRow(card) {
   label.append(make("bdi", { className: "name", textContent: card.class }));
   const more = [hasOwnQuestion(card) ? card.question : "", card.description].filter(Boolean).join(" ");
   if (more) label.append(" ", make("span", { className: "description", textContent: more }));
+  const guess = writeGuess(card.hint);
+  if (guess) label.append(" ", make("span", { className: "guess", textContent: guess }));
   const row = make("div", { className: "row" }, label, ...choices().map((answer) => makeChoice(card, answer)));
   row.dataset.card = card.card;
   row.dataset.number = card.class_number;
@@ -98,7 +102,7 @@ function refresh() {
   find("more").hidden = !below;
   find("more").textContent = word("grid.more", { n: below });
   find("open").textContent = open.length ? word("grid.open", { n: open.length }) : word("grid.complete");
-  find("done").setAttribute("aria-disabled", String(open.length > 0 || !["appearing", "shown"].includes(page.dataset.state)));
+  setFlag("complete", !open.length);
 }
 
 // The classes without an answer.

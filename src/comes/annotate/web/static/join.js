@@ -1,6 +1,6 @@
 // The page on which people say their name; a name that looks like a known one is asked about.
 
-import { post } from "./queue.js";
+import { forgetOffline, post } from "./queue.js";
 import { find, refusal } from "./view.js";
 import { chooseLanguage, word } from "./words.js";
 
@@ -10,9 +10,12 @@ async function join(isSame) {
   if (!name) return;
   const reply = await post("/api/join", isSame ? { name, is_same: true } : { name });
   find("alarm").textContent = "";
-  if (reply.status === 200) location.assign("/");
-  else if (reply.body.known) askWhether(reply.body.known);
-  else find("alarm").textContent = refusal(reply);
+  if (reply.status === 200) {
+    await forgetOffline(); // of whoever was here before
+    location.assign("/");
+  }
+  if (reply.body.known) askWhether(reply.body.known);
+  else if (reply.status !== 200) find("alarm").textContent = refusal(reply);
 }
 
 // Ask whether this is the person who answered under a similar name.

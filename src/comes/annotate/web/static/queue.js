@@ -1,4 +1,5 @@
-// Answers on their way to the server: kept in localStorage until the server has them, sent in order.
+// What goes to the server and comes from it, and what is kept here while there is no network.
+// Answers on their way are kept in localStorage until the server has them, and sent in order.
 // A queue belongs to a tab. What a tab leaves behind, the next page of the same person sends.
 
 const QUEUE = "comes-queue-"; // and the tab: how a queue is called in localStorage
@@ -61,6 +62,26 @@ export function isPassing(status) {
 // Whether nothing will succeed before the person does something: the token, or the origin.
 export function isFinal(status) {
   return status === 401 || status === 403;
+}
+
+// Have the page open without a network, too, where the browser has service workers (sw.js). The first
+// time, what was loaded before the worker was there is loaded again.
+export async function keepForOffline() {
+  const worker = navigator.serviceWorker;
+  if (!worker) return;
+  const isNew = !worker.controller;
+  const isThere = new Promise((resolve) => worker.addEventListener("controllerchange", resolve, { once: true }));
+  const isRegistered = await worker.register("/sw.js").then(() => true, () => false);
+  if (!isNew || !isRegistered) return;
+  await isThere;
+  const loaded = performance.getEntriesByType("resource").map((entry) => new URL(entry.name).pathname);
+  const kept = loaded.filter((path) => /^\/(static\/|items\/\d+$)/.test(path));
+  for (const path of new Set([location.pathname, ...kept])) fetch(path).catch(() => {});
+}
+
+// Forget what was kept to open without a network.
+export async function forgetOffline() {
+  await globalThis.caches?.delete("comes"); // which plain http has not
 }
 
 // Write json to a storage; where that is full, only the safety of a reload is lost.
@@ -147,7 +168,7 @@ function tabsUnder(prefix, owner) {
     .map((name) => name.slice(prefix.length));
 }
 
-// The unsent answers of one tab. An entry is an answer {card, answer, key, seconds}, or what is to
+// The unsent answers of one tab. An entry is an answer {card, answer, key, seconds, hint}, or what is to
 // be taken back {undo: keys}; `tried` is set once the server may have it.
 export class AnswerQueue {
   isFailing = false; // the last attempt got no answer
@@ -226,7 +247,7 @@ export class AnswerQueue {
   #send(batch) {
     const [{ undo }] = batch;
     if (undo) return post("/api/undo", { tab: this.#tab, keys: undo }, true);
-    const answers = batch.map(({ card, answer, key, seconds }) => ({ card, answer, key, seconds }));
+    const answers = batch.map(({ tried, ...answer }) => answer);
     return post("/api/answers", { tab: this.#tab, answers }, true);
   }
 

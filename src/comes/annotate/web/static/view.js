@@ -2,7 +2,6 @@
 // Text of the server goes in as text, never as markup.
 
 import { word } from "./words.js";
-import { endZoom, startZoom } from "./zoom.js";
 
 const TRACE = 1600; // milliseconds that the last answer is shown
 export const ANSWERS = ["no", "maybe", "yes", "skip"];
@@ -23,21 +22,34 @@ export function make(tag, properties, ...children) {
   return element;
 }
 
-// The page is starting, loading, saving, shown, broken, finished, or stopped; buttons follow.
+// The page is starting, loading, appearing, shown, broken, finished, or stopped; buttons follow.
 export function setState(state) {
   page.dataset.state = state;
   showDisabled();
 }
 
+// Set whether another class is asked about than before (guarded), all of the item was on the screen
+// (seen), or all classes of the grid have an answer (complete); buttons follow.
+export function setFlag(name, is) {
+  if (page.dataset[name] === String(is)) return;
+  page.dataset[name] = is;
+  showDisabled();
+}
+
 // Show which buttons do something now.
 function showDisabled() {
-  const { state, guarded } = page.dataset;
+  const { state, guarded, seen, complete } = page.dataset;
   const setDisabled = (button, is) => button?.setAttribute("aria-disabled", String(is));
-  const canAnswer = state === "shown" && guarded !== "true";
+  const canAnswer = ["appearing", "shown"].includes(state) && guarded !== "true" && seen === "true";
   for (const button of page.querySelectorAll("#no, #maybe, #yes, .choice, .rest")) setDisabled(button, !canAnswer);
-  if (!canAnswer) setDisabled(find("done"), true);
+  setDisabled(find("done"), !canAnswer || complete !== "true");
   setDisabled(find("skip"), !["shown", "broken", "loading"].includes(state));
   setDisabled(find("note"), !["shown", "broken"].includes(state));
+}
+
+// Whether a dialog is open, so that nothing is for the cards.
+export function isDialogOpen() {
+  return document.querySelector("dialog[open]") !== null;
 }
 
 // Put the focus where the item is, so that Space and Enter are not for a button.
@@ -49,6 +61,11 @@ export function focusStage() {
 export function flash(button) {
   if (!button || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
   button.animate([{ filter: "brightness(1.35)" }, { filter: "none" }], 180);
+}
+
+// Show which button a swipe would press; null for none.
+export function showAim(answer) {
+  for (const one of ANSWERS) find(one)?.classList.toggle("aimed", one === answer);
 }
 
 // ---- messages
@@ -78,10 +95,12 @@ export function announce(...words) {
   find("announcement").textContent = words.filter(Boolean).join(" ");
 }
 
-// Say what keeps answers or cards from coming through; nothing of what was answered is lost.
-export function showNetwork(nWaiting, isFailing, cannotFetch) {
-  let text = cannotFetch ? word("network.cards") : "";
-  if (nWaiting && isFailing) text = word("network.answers", { n: nWaiting });
+// Say that the server cannot be reached, and what is here meanwhile; nothing of what was answered is lost.
+export function showNetwork(nCards, nWaiting, isDown) {
+  const parts = [];
+  if (isDown) parts.push(nCards ? word("network.offline", { n: nCards }) : word("network.cards"));
+  if (isDown && nWaiting) parts.push(word("network.answers", { n: nWaiting }));
+  const text = parts.join(" ");
   if (find("network").textContent !== text) find("network").textContent = text;
 }
 
@@ -144,6 +163,7 @@ export function hasOwnQuestion(card) {
 // Ask about all classes of an item: in the words of the project, with dots for the class.
 export function showGridQuestion() {
   const { asked, own, kind } = page.dataset;
+  find("guess").textContent = "";
   find("heading").textContent = own === "1" ? fill(asked, "…") : word(`grid.question.${kind}`);
   find("description").textContent = "";
 }
@@ -169,90 +189,27 @@ export function showQuestion(card, before) {
   const ask = parts.map((part, i) => (i === 1 ? name : make("span", { className: "ask" }, part)));
   find("heading").replaceChildren(...ask);
   find("description").textContent = card.description;
+  find("guess").textContent = writeGuess(card.hint);
   find("previous").textContent = before ? word("said", { answer: word(`answer.${before}`) }) : "";
   for (const answer of ANSWERS) find(answer)?.classList.toggle("before", before === answer);
   return parts.join("");
 }
 
-// Say, large and over the item, that another class is asked about now; nothing is answered meanwhile.
-export function showChange(card) {
-  const name = make("bdi", { className: "new", textContent: card.class });
-  find("change").replaceChildren(make("span", {}, word("change")), name);
-  find("change").hidden = false;
-  page.dataset.guarded = "true";
-  showDisabled();
+// Say that another class is asked about now; nothing is answered meanwhile.
+export function showChange(text) {
+  setFlag("guarded", true);
+  if (!find("notice").classList.contains("loss")) say(text);
 }
 
-// Take answers again.
-export function endChange() {
-  find("change").hidden = true;
-  page.dataset.guarded = "false";
-  showDisabled();
-}
-
-// ---- the item
-
-// Show a text.
-export function showText(text) {
-  endZoom();
-  const shown = make("div", { className: "text", dir: "auto", textContent: text || word("text.none") });
-  find("item").replaceChildren(shown);
-  setState("shown");
-  showRest();
-}
-
-// Show a picture that has loaded.
-export function showPicture(image, name) {
-  image.alt = name;
-  find("item").replaceChildren(image);
-  startZoom(image);
-  setState("shown");
-  showRest();
-}
-
-// Say that a picture is broken.
-export function showBroken() {
-  endZoom();
-  find("item").replaceChildren(make("p", { className: "broken" }, word("broken")));
-  setState("broken");
-}
-
-// Show a word where the item will be.
-export function showWaiting(state, text) {
-  if (page.dataset.state !== state) {
-    endZoom();
-    find("item").replaceChildren(make("p", { className: "waiting" }, text));
-  }
-  setState(state);
-}
-
-// Name what is shown.
-export function showName(name) {
-  find("item-name").textContent = name;
-  find("stage").scrollTop = 0;
-}
-
-// Whether a part of the item is still below what is shown.
-export function hasMore() {
-  const stage = find("stage");
-  return stage.scrollHeight - stage.clientHeight - stage.scrollTop > 8;
-}
-
-// Show the next part of the item.
-export function scrollOn() {
-  find("stage").scrollBy({ top: 0.85 * find("stage").clientHeight });
-}
-
-// Say whether there is more below.
-export function showRest() {
-  find("below").hidden = !["appearing", "shown"].includes(page.dataset.state) || !hasMore();
+// Put a model's probability of yes in words; nothing where there is none.
+export function writeGuess(probability) {
+  return typeof probability === "number" ? word("guess", { percent: Math.round(100 * probability) }) : "";
 }
 
 // ---- the end
 
-// Say that all is done, with what this person did, and offer to look again.
+// Say that there is no card for this person; return what was done, and a button to look again.
 export function showFinished({ mine, seconds = 0 }, nWaiting, isFrozen, lookAgain) {
-  endZoom();
   const minutes = seconds / 60;
   const facts = [
     [mine, word("own.answers", { n: mine })],
@@ -264,18 +221,16 @@ export function showFinished({ mine, seconds = 0 }, nWaiting, isFrozen, lookAgai
   const numbers = facts.map(([n, text]) => make("li", {}, make("b", {}, String(n)), " ", text));
   const again = make("button", { id: "again", type: "button" }, word("again"));
   again.addEventListener("click", lookAgain);
-  const title = word(isFrozen ? "frozen" : "finished");
-  const rest = isFrozen ? word("frozen.more") : nWaiting ? word("waiting", { n: nWaiting }) : word("finished.more");
-  find("heading").textContent = title;
-  find("description").textContent = "";
-  const children = [make("p", { className: "big" }, "✓"), make("p", {}, rest), again];
+  const way = isFrozen ? "frozen" : nWaiting ? "waiting" : "finished";
+  const rest = word(`end.${way}.more`, { n: nWaiting });
+  const mark = make("p", { className: "big", textContent: nWaiting ? "…" : "✓", ariaHidden: "true" });
+  const children = [mark, make("p", {}, rest), again];
   if (mine) children.splice(1, 0, make("ul", { className: "numbers" }, ...numbers));
-  find("item").replaceChildren(make("div", { className: "finished" }, ...children));
+  find("heading").textContent = word(`end.${way}`);
+  for (const id of ["description", "guess", "previous", "item-name"]) find(id).textContent = "";
   find("classes")?.replaceChildren();
-  find("change").hidden = true;
-  find("previous").textContent = "";
-  showName("");
-  announce(title, mine ? facts.map(([n, text]) => `${n} ${text}.`).join(" ") : "", rest);
+  endNotice();
+  announce(word(`end.${way}`), mine ? facts.map(([n, text]) => `${n} ${text}.`).join(" ") : "", rest);
   setState("finished");
-  showRest();
+  return make("div", { className: "finished" }, ...children);
 }

@@ -1,4 +1,4 @@
-"""Cards are leased, answered and taken back."""
+"""Which cards are drawn, who gets them, and what becomes of answers."""
 
 import threading
 from collections import Counter
@@ -6,25 +6,186 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
+import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
 from sqlalchemy import Connection, func, insert, select
 
-from comes.annotate import Project
+from comes.annotate import Project, collect_answers, export_answers, set_controls, summarise
 from comes.annotate.cards import (
     BLOCK,
     ITEMS_AT_ONCE,
     Answer,
+    Cards,
     RefusedError,
     SentAnswer,
     lease_cards,
+    sample_cards,
+    sample_more,
+    show_cards,
     store_answers,
 )
-from comes.annotate.schema import answers, cards
+from comes.annotate.schema import CONTROL, answers, cards
+from comes.annotate.summary import bound_both_sides
 from comes.annotate.web.writer import Writer
 from comes.errors import ComesError
-from projects import LEASE, Card, Desk, Projects, all_cards, new_answer, refusal, stored
+from projects import LEASE, Card, Desk, Projects, all_cards, new_answer, refusal, states, stored
+
+# Drawing
+
+
+def first_turns(cards: Cards) -> list[tuple[int, int]]:
+    return list(zip(*(column[cards.turn == 0].tolist() for column in cards[:2]), strict=True))
+
+
+def second_turns(cards: Cards) -> list[tuple[int, int]]:
+    return list(zip(*(column[cards.turn == 1].tolist() for column in cards[:2]), strict=True))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    n_items=st.integers(1, 80),
+    n_classes=st.integers(1, 5),
+    rate=st.floats(0.01, 1),
+    overlap=st.floats(0, 1),
+    by=st.sampled_from(["class", "item"]),
+    seed=st.integers(0, 100),
+)
+def test_counts_are_exact_and_nothing_is_asked_twice(
+    n_items: int, n_classes: int, rate: float, overlap: float, by: Any, seed: int
+) -> None:
+    n_asked = round(rate * n_items)
+    if not n_asked:
+        return
+    cards = sample_cards(n_items, n_classes, rate, seed=seed, overlap=overlap, by=by)
+    first, second = first_turns(cards), second_turns(cards)
+    assert len(first) == len(set(first)) == n_asked * n_classes
+    assert [sum(class_ == j for _, class_ in first) for j in range(n_classes)] == (
+        [n_asked] * n_classes
+    )
+    n_again = round(overlap * len(first)) if by == "class" else round(overlap * n_asked) * n_classes
+    assert len(second) == len(set(second)) == n_again
+    assert set(second) <= set(first)
+    assert all(0 <= item < n_items and 0 <= class_ < n_classes for item, class_ in first)
+
+
+def test_every_item_has_the_same_chance() -> None:
+    """Each is asked about a class in 3 of 10 draws, five standard errors to either side."""
+    n, rate, draws = 20, 0.3, 600
+    ways: tuple[Literal["class", "item"], ...] = ("class", "item")
+    for by in ways:
+        counts = np.zeros((n, 2))
+        for seed in range(draws):
+            cards = sample_cards(n, 2, rate, seed=seed, by=by)
+            np.add.at(counts, (cards.item, cards.class_), 1)
+        error = np.sqrt(rate * (1 - rate) / draws)
+        assert np.abs(counts / draws - rate).max() < 5 * error, by
+
+
+def test_classes_are_drawn_independently() -> None:
+    """Both questions of an item come together as often as chance wants."""
+    n, rate, draws = 20, 0.5, 600
+    together = 0
+    for seed in range(draws):
+        cards = sample_cards(n, 2, rate, seed=seed)
+        together += len(set(cards.item[cards.class_ == 0]) & set(cards.item[cards.class_ == 1]))
+    assert abs(together / (n * draws) - rate**2) < 0.01
+
+
+def test_the_overlap_is_drawn_evenly_too() -> None:
+    counts = np.zeros((10, 2))
+    for seed in range(600):
+        cards = sample_cards(10, 2, 1.0, seed=seed, overlap=0.3)
+        np.add.at(counts, (cards.item[cards.turn == 1], cards.class_[cards.turn == 1]), 1)
+    assert np.abs(counts / 600 - 0.3).max() < 5 * np.sqrt(0.3 * 0.7 / 600)
+
+
+def test_by_item_asks_about_every_class_of_an_item_in_a_row() -> None:
+    cards = sample_cards(50, 3, 0.2, by="item")
+    assert cards.class_.tolist() == [0, 1, 2] * 10
+    items = cards.item.reshape(10, 3)
+    assert (items == items[:, :1]).all() and len(set(items[:, 0])) == 10
+
+
+def test_by_item_overlaps_whole_items() -> None:
+    cards = sample_cards(50, 3, 0.4, by="item", overlap=0.3)
+    again = cards.item[cards.turn == 1].reshape(-1, 3)
+    assert len(again) == len(set(again[:, 0])) == 6
+    assert (again == again[:, :1]).all()
+    assert cards.class_[cards.turn == 1].tolist() == [0, 1, 2] * 6
+
+
+def test_more_than_two_opinions_are_of_the_same_questions() -> None:
+    ways: tuple[Literal["class", "item"], ...] = ("class", "item")
+    for by in ways:
+        cards = sample_cards(100, 4, 0.5, by=by, overlap=0.1, opinions=4)
+        asked = [
+            set(zip(cards.item[cards.turn == k], cards.class_[cards.turn == k], strict=True))
+            for k in range(4)
+        ]
+        assert [len(one) for one in asked] == [200, 20, 20, 20], by
+        assert asked[1] == asked[2] == asked[3] < asked[0], by
+
+
+def test_a_class_stays_for_a_block_and_not_for_ever() -> None:
+    for overlap in (0.0, 0.5):
+        cards = sample_cards(200, 4, 0.5, overlap=overlap)
+        changes = np.flatnonzero(np.diff(cards.class_)) + 1
+        runs = np.diff([0, *changes, len(cards.class_)])
+        assert len(runs) <= 4 * (100 / BLOCK + np.ceil(len(cards.class_) / 400 * 100 / BLOCK) + 1)
+        assert len(runs) >= 8  # not all of a class one after the other
+        assert np.median(runs) <= 2 * BLOCK
+
+
+def test_each_block_is_full_but_the_last_of_its_class() -> None:
+    order = np.concatenate([sample_cards(90, 2, 0.5, seed=s).class_ for s in range(5)])
+    runs = np.diff([0, *(np.flatnonzero(np.diff(order)) + 1), len(order)])
+    assert all(run % 5 == 0 for run in runs)  # blocks of 20, 20 and 5
+
+
+def test_the_order_is_mixed_within_a_block() -> None:
+    cards = sample_cards(1000, 1, 1.0)
+    assert abs(np.corrcoef(cards.item, np.arange(1000))[0, 1]) < 0.15
+
+
+def test_a_seed_says_which() -> None:
+    one, same, other = (sample_cards(50, 3, 0.5, seed=s, overlap=0.2) for s in (1, 1, 2))
+    assert all((a == b).all() for a, b in zip(one, same, strict=True))
+    assert (one.item != other.item).any()
+
+
+def test_rates_overlaps_and_opinions_that_cannot_be_are_refused() -> None:
+    for rate in (0.0, -0.1, 1.01, float("nan"), float("inf")):
+        with pytest.raises(ComesError, match=r"rate must be in \(0, 1\]; got"):
+            sample_cards(10, 2, rate)
+    for overlap in (-0.1, 1.01, float("nan")):
+        with pytest.raises(ComesError, match=r"overlap must be in \[0, 1\]; got"):
+            sample_cards(10, 2, 0.5, overlap=overlap)
+    with pytest.raises(ComesError, match="a rate of 0.01 asks about none of 10 items. Raise it"):
+        sample_cards(10, 2, 0.01)
+    with pytest.raises(ComesError, match="opinions must be at least 2; got 1"):
+        sample_cards(100, 4, 0.5, opinions=1)
+
+
+def test_more_is_drawn_evenly_among_what_is_left() -> None:
+    asked = np.arange(20) < 8
+    counts = np.zeros(20)
+    for seed in range(600):
+        more = sample_more(asked, 0.15, seed)
+        assert len(set(more)) == 3
+        counts[more] += 1
+    assert counts[:8].sum() == 0
+    assert np.abs(counts[8:] / 600 - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 600)
+
+
+# Leases and answers
+
 
 THREADS = 8
 
@@ -343,7 +504,7 @@ def test_an_answer_is_stored_as_it_was_given(ann: Desk) -> None:
     asked = ann.ask()
     words: list[Answer] = ["no", "maybe", "skip"]
     given = [
-        SentAnswer(card["card"], word, f"k-{word}", 1.5)
+        SentAnswer(card["card"], word, f"key-of-{word}", 1.5)
         for card, word in zip(asked, words, strict=False)
     ]
     ann.send(*given, now=7.0)
@@ -357,7 +518,9 @@ def test_an_answer_is_stored_as_it_was_given(ann: Desk) -> None:
 
 
 def test_an_answer_that_comes_twice_is_one(ann: Desk) -> None:
-    one, other, *_ = (SentAnswer(card["card"], "no", f"k{card['card']}", 1.0) for card in ann.ask())
+    one, other, *_ = (
+        SentAnswer(card["card"], "no", f"key-{card['card']:04}", 1.0) for card in ann.ask()
+    )
     ann.send(one, now=1)
     before = stored(ann.project), all_cards(ann.project)
     ann.send(one, now=2)
@@ -369,13 +532,13 @@ def test_an_answer_that_comes_twice_is_one(ann: Desk) -> None:
 
 def test_a_key_belongs_to_one_answer(ann: Desk, bob: Desk) -> None:
     first, second, *_ = numbers(ann.ask())
-    ann.send(SentAnswer(first, "no", "the-key"))
-    for desk, given in (
-        (ann, SentAnswer(first, "maybe", "the-key")),
-        (ann, SentAnswer(second, "no", "the-key")),
-        (bob, SentAnswer(first, "no", "the-key")),
+    ann.send(SentAnswer(first, "no", "key-of-one"))
+    for desk, sent in (
+        (ann, SentAnswer(first, "maybe", "key-of-one")),
+        (ann, SentAnswer(second, "no", "key-of-one")),
+        (bob, SentAnswer(first, "no", "key-of-one")),
     ):
-        assert refusal(partial(desk.send, given)).status == 409
+        assert refusal(partial(desk.send, sent)).status == 409
     assert [row.answer for row in stored(ann.project)] == ["no"]
 
 
@@ -389,9 +552,9 @@ def test_a_card_is_answered_once(ann: Desk) -> None:
 
 def test_the_database_itself_has_one_answer_per_card_and_per_key(ann: Desk) -> None:
     first, second, *_ = numbers(ann.ask())
-    ann.send(SentAnswer(first, "no", "the-key"))
+    ann.send(SentAnswer(first, "no", "key-of-one"))
     row = {"annotator": "Ann", "tab": "t", "answer": "no", "answered_at": 0.0}
-    for more in ({"card_id": first, "key": "new"}, {"card_id": second, "key": "the-key"}):
+    for more in ({"card_id": first, "key": "new"}, {"card_id": second, "key": "key-of-one"}):
         with pytest.raises(ComesError, match=r"(?i)unique"), ann.project.writing() as connection:
             connection.execute(insert(answers).values(**row, **more))
 
@@ -399,15 +562,15 @@ def test_the_database_itself_has_one_answer_per_card_and_per_key(ann: Desk) -> N
 def test_a_request_is_stored_whole_or_not_at_all(ann: Desk, bob: Desk) -> None:
     first, second, *_ = numbers(ann.ask())
     foreign = bob.ask()[0]["card"]
-    ann.send(SentAnswer(first, "no", "k0"))
+    ann.send(SentAnswer(first, "no", "key-of-0"))
     before = stored(ann.project), all_cards(ann.project)
-    good = SentAnswer(second, "no", "k1")
+    good = SentAnswer(second, "no", "key-of-1")
     for bad, status in (
-        (SentAnswer(foreign, "no", "k2"), 409),
-        (SentAnswer(first, "no", "k2"), 409),
-        (SentAnswer(first, "maybe", "k0"), 409),
-        (SentAnswer(10**9, "no", "k2"), 404),
-        (SentAnswer(second, "maybe", "k2"), 422),
+        (SentAnswer(foreign, "no", "key-of-2"), 409),
+        (SentAnswer(first, "no", "key-of-2"), 409),
+        (SentAnswer(first, "maybe", "key-of-0"), 409),
+        (SentAnswer(10**9, "no", "key-of-2"), 404),
+        (SentAnswer(second, "maybe", "key-of-2"), 422),
     ):
         assert refusal(partial(ann.send, good, bad)).status == status
         assert refusal(partial(ann.send, bad, good)).status == status
@@ -484,9 +647,9 @@ def test_several_are_taken_back_at_once(ann: Desk) -> None:
 def test_an_answer_sent_again_after_it_was_taken_back_stays_taken_back(ann: Desk) -> None:
     """The network may deliver an old copy of a request at any time."""
     card = ann.ask()[0]
-    given = SentAnswer(card["card"], "no", "the-key")
+    given = SentAnswer(card["card"], "no", "key-of-one")
     ann.send(given)
-    ann.undo("the-key")
+    ann.undo("key-of-one")
     ann.send(given)
     assert [row.undone_at is None for row in stored(ann.project)] == [False]
     assert card in ann.ask()
@@ -588,7 +751,7 @@ def test_no_question_is_asked_twice_of_a_person_through_the_writer(projects: Pro
 
 
 def test_an_answer_sent_by_several_threads_is_stored_once(ann: Desk, writer: Writer) -> None:
-    given = [SentAnswer(card["card"], "no", f"key-{card['card']}") for card in ann.ask()]
+    given = [SentAnswer(card["card"], "no", f"key-{card['card']:04}") for card in ann.ask()]
 
     def work(number: int) -> None:
         for one in given if number % 2 else reversed(given):
@@ -603,7 +766,7 @@ def test_an_answer_sent_by_several_threads_is_stored_once(ann: Desk, writer: Wri
 
 
 def test_an_answer_sent_over_several_connections_is_stored_once(ann: Desk) -> None:
-    given = [SentAnswer(card["card"], "no", f"key-{card['card']}") for card in ann.ask()]
+    given = [SentAnswer(card["card"], "no", f"key-{card['card']:04}") for card in ann.ask()]
 
     def work(_: int) -> None:
         for one in given:
@@ -614,3 +777,132 @@ def test_an_answer_sent_over_several_connections_is_stored_once(ann: Desk) -> No
 
     at_once(work)
     assert Counter(row.key for row in stored(ann.project)) == Counter(one.key for one in given)
+
+
+# Control cards
+
+
+def with_controls(projects: Projects, share: float = 0.3, n_items: int = 200) -> Project:
+    """Return a project that asks about half of its items; controls are among the others."""
+    project = projects.make(n_items, ["sky", "sea"], rate=0.5, overlap=0.2)
+    asked = {(card.item_id, card.class_id) for card in all_cards(project)}
+    rows = [
+        (f"t{k}", name, "yes" if k % 2 else "no")
+        for j, name in enumerate(["sky", "sea"], 1)
+        for k in range(n_items)
+        if (k + 1, j) not in asked
+    ]
+    known = pd.DataFrame(rows, columns=["item", "label", "answer"])
+    assert set_controls(project, known, share) == len(rows)
+    return project
+
+
+def right(card: Card) -> Answer:
+    return "no" if card["item"] % 2 else "yes"  # t0 is item 1
+
+
+def test_control_cards_are_mixed_in_and_look_like_others(projects: Projects) -> None:
+    project = with_controls(projects)
+    before = summarise(project)
+    shown: list[Card] = []
+
+    def note(card: Card) -> Answer:
+        shown.append(card)
+        return right(card)
+
+    desks = [Desk(project, name, f"tab-of-{name}") for name in ("ann", "bob")]
+    for desk in desks:
+        desk.answer_all(note)
+    made = [card for card in all_cards(project) if card.source == CONTROL]
+    n_drawn = before.n_cards
+    low, high = binom.ppf([1e-4, 1 - 1e-4], n_drawn, 0.3)
+    assert low <= len(made) <= high
+    assert all(card.is_done for card in made) and len(shown) == n_drawn + len(made)
+    assert len({frozenset(card) for card in shown}) == 1  # the same fields, and none of them secret
+    assert not {"source", "known", "turn"} & set(shown[0])
+    for name in ("ann", "bob"):  # nobody gets one twice
+        own = [(card.item_id, card.class_id) for card in made if card.annotator == name]
+        assert len(own) == len(set(own))
+    # They count for nothing but the person.
+    summary = summarise(project)
+    assert (summary.n_cards, summary.n_done, summary.n_saved) == (n_drawn, n_drawn, before.n_saved)
+    assert summary.n_answers == n_drawn == len(stored(project)) - len(made)
+    assert desks[0].progress()["total"] == desks[0].progress()["done"] == n_drawn
+    for person in summary.people:
+        own_made = sum(card.annotator == person.name for card in made)
+        assert (person.n_controls, person.n_right) == (own_made, own_made)
+    asked = {(f"t{card.item_id - 1}", ["sky", "sea"][card.class_id - 1]) for card in made}
+    assert not asked & set(states(collect_answers(project)))
+
+
+def test_control_answers_are_not_exported(projects: Projects, tmp_path: Path) -> None:
+    project = with_controls(projects)
+    Desk(project).answer_all(right)
+    assert (
+        export_answers(project, tmp_path / "answers.csv")["answers"] == summarise(project).n_answers
+    )
+    assert CONTROL not in set(pd.read_csv(tmp_path / "answers.csv")["source"])
+
+
+def test_wrong_answers_are_counted_with_an_interval(projects: Projects) -> None:
+    project = with_controls(projects)
+    Desk(project).answer_all(lambda _: "no")
+    [ann] = summarise(project).people
+    n_yes = sum(card.known == "yes" for card in all_cards(project))
+    assert ann.n_controls - ann.n_right == n_yes > 5
+    assert (ann.right_lower, ann.right_upper) == bound_both_sides(ann.n_right, ann.n_controls)
+    assert ann.right_lower < ann.n_right / ann.n_controls < ann.right_upper
+
+
+def test_the_interval_holds_nineteen_times_in_twenty() -> None:
+    for share, n in ((0.9, 30), (0.5, 12), (0.99, 200)):
+        weights = binom.pmf(np.arange(n + 1), n, share)
+        bounds = [bound_both_sides(k, n) for k in range(n + 1)]
+        held = [lower <= share <= upper for lower, upper in bounds]
+        assert weights[held].sum() >= 0.95
+    assert bound_both_sides(0, 0) == (0.0, 1.0)
+
+
+def test_an_open_question_is_no_control_yet(projects: Projects) -> None:
+    """Else who answered the control card could never answer the card that is open."""
+    project = projects.make(40, ["sky"])
+    known = pd.DataFrame({"item": [f"t{k}" for k in range(40)], "label": "sky", "answer": "no"})
+    set_controls(project, known, 0.5)
+    desk = Desk(project)
+    assert len(desk.ask()) == 20
+    desk.answer_all()
+    assert summarise(project).n_done == 40
+
+
+def test_what_is_held_gets_no_further_controls(projects: Projects) -> None:
+    project = with_controls(projects)
+    desk = Desk(project)
+    first = desk.ask()
+    n_cards = len(all_cards(project))
+    assert desk.ask() == first and len(all_cards(project)) == n_cards
+    with project.reading() as connection:
+        assert show_cards(connection, [card["card"] for card in first]) == first
+
+
+def test_by_item_controls_are_of_the_items(projects: Projects) -> None:
+    project = projects.make(40, ["sky", "sea"], rate=0.5, by="item")
+    asked = {card.item_id for card in all_cards(project)}
+    rows = [(f"t{k}", name, "no") for k in range(40) for name in ("sky", "sea") if k + 1 in asked]
+    set_controls(project, pd.DataFrame(rows, columns=["item", "label", "answer"]), 0.5)
+    Desk(project).answer_all()
+    assert summarise(project).n_done == 40  # every control is about an open card, or an own one
+
+
+def test_no_share_is_no_control(projects: Projects) -> None:
+    project = with_controls(projects, share=0.0)
+    Desk(project).answer_all()
+    assert CONTROL not in {card.source for card in all_cards(project)}
+
+
+def test_wrong_controls_are_refused(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(3, ["sky"])
+    table = pd.DataFrame({"item": ["t0"], "label": ["sky"], "answer": ["maybe"]})
+    with pytest.raises(ComesError, match="must be no or yes; got 'maybe'"):
+        set_controls(project, table)
+    with pytest.raises(ComesError, match=r"must be in \[0, 0.5\]; got 0.9"):
+        set_controls(project, table.assign(answer="no"), 0.9)
