@@ -276,6 +276,9 @@ FIELDS: Table = {
     (403, "nobody"): answering(headers={"Cookie": None}),
     (403, "nobody asks for cards"): post("/api/cards", {"tab": "tab-of-eve"}, Cookie=None),
     (403, "name of blanks"): post("/api/cards", {"tab": "tab-of-eve"}, Cookie="comes_name=%20%20"),
+    (403, "name of the lead"): post(
+        "/api/cards", {"tab": "tab-of-eve"}, Cookie="comes_name=The%20Lead"
+    ),
     (422, "joining with blanks"): joining("   "),
     (422, "joining with a number"): joining(7),
 }

@@ -10,7 +10,7 @@ import time
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Annotated, Any, Literal, TypeVar
@@ -38,6 +38,7 @@ from comes.annotate.asking import (
     read_words,
 )
 from comes.annotate.cards import MOST_CHARACTERS, Id, Number, RefusedError, SentAnswer
+from comes.annotate.lead import clean_name
 from comes.annotate.links import KnownLinks
 from comes.annotate.project import Project
 from comes.annotate.schema import classes, items
@@ -76,13 +77,20 @@ def _make_environment() -> jinja2.Environment:
     )
     environment.globals["enough"] = ENOUGH
     environment.globals["words"] = read_words("en")  # where a page does not say otherwise
-    environment.filters["share"] = lambda x: "–" if math.isnan(x) else f"{x:.0%}"
-    environment.filters["number"] = lambda x: "–" if math.isnan(x) else f"{x:z.2f}"
-    environment.filters["seconds"] = lambda x: "–" if math.isnan(x) else f"{x:.1f} s"
+    environment.filters["share"] = partial(_write_number, "{:.0%}")
+    environment.filters["number"] = partial(_write_number, "{:z.2f}")
+    environment.filters["seconds"] = partial(_write_number, "{:.1f} s")
     environment.filters["duration"] = write_duration
-    environment.filters["plain"] = lambda word: "cannot tell" if word == "maybe" else word
-    environment.filters["time"] = lambda x: time.strftime("%d %b %H:%M", time.localtime(x))
+    environment.filters["time"] = _write_time
     return environment
+
+
+def _write_number(form: str, number: float) -> str:
+    return "–" if math.isnan(number) else form.format(number)
+
+
+def _write_time(moment: float) -> str:
+    return time.strftime("%d %b %H:%M", time.localtime(moment))
 
 
 LARGEST_BODY = 64 * 1024  # bytes
@@ -237,6 +245,7 @@ def _read_token(headers: Headers) -> str:
 
 
 MOST_IN_A_REQUEST = 300  # answers or keys
+LONGEST_NAME = 60  # characters
 MOST_OPEN = 3000  # cards that a page may have
 
 Numbers = Annotated[list[Number], Field(max_length=MOST_OPEN)]
@@ -251,7 +260,9 @@ class Body(BaseModel):
 class JoinBody(Body):
     """Who annotates."""
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=60, strip_whitespace=True)]
+    name: Annotated[
+        str, StringConstraints(min_length=1, max_length=LONGEST_NAME, strip_whitespace=True)
+    ]
     is_same: bool = False  # as somebody whose name differs in case or blanks only
 
 
@@ -449,8 +460,10 @@ def read_role(request: Request) -> str:
 def read_name(request: Request) -> str | None:
     """Return the name in the cookie; None without a cookie, or if it is not one that we set."""
     name = unquote(request.cookies.get(NAME_COOKIE, ""))
-    is_ours = name and name.isprintable() and name == name.strip() and len(name) <= 60
-    return name if is_ours else None
+    try:
+        return name if 0 < len(name) <= LONGEST_NAME and name == clean_name(name) else None
+    except RefusedError:
+        return None
 
 
 LANGUAGE_COOKIE = "comes_language"
