@@ -3,11 +3,12 @@
     python benchmarks/annotation_kills.py
     python benchmarks/annotation_kills.py --kills 3 --robots 10 --items 60  # a quick look
 
-The first writes ``benchmarks/results/annotation_kills.json``. Fifty simulated annotators answer all cards of
-a project, as browsers do: each sends an answer until there is a reply. Meanwhile ``comes annotate
-serve`` gets SIGKILL at a hundred random moments, and is started again each time: one server on
-SQLite, and two servers on one PostgreSQL, of which either is killed, where ``COMES_POSTGRESQL``
-names an empty database. Then what the annotators heard is compared with what is stored.
+The first writes ``benchmarks/results/annotation_kills.json``. Fifty simulated annotators answer all
+cards of a project, as browsers do: each sends an answer until there is a reply. Meanwhile ``comes
+annotate serve`` gets SIGKILL at a hundred random moments, and is started again each time: one
+server on SQLite, and two servers on one PostgreSQL, of which either is killed, where
+``COMES_POSTGRESQL`` names an empty database. Then what the annotators heard is compared with what
+is stored.
 """
 
 import argparse
@@ -41,7 +42,7 @@ Start = Callable[[Path, int], Kill]
 
 # Starting Python takes a second; a fork of one that has imported everything does not.
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["comes.annotate", "comes.cli"])
+FORKS.set_forkserver_preload(["comes.annotate.web.server", "comes.cli"])
 
 
 def list_arguments(folder: Path, port: int) -> list[str]:
