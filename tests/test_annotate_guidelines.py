@@ -74,7 +74,9 @@ def test_a_picture_that_is_none_is_refused(folder: Path, tmp_path: Path) -> None
     (folder / "boat-1.jpg").write_bytes(b"no picture")
     with TestClient(make_app(make(tmp_path, folder)), base_url=HERE) as client:
         join(client)
-        assert client.get("/guidelines/1/1").status_code == 422
+        reply = client.get("/guidelines/1/1")
+        assert reply.status_code == 422
+        assert reply.json()["error"] == "this picture cannot be shown: is not an image"
 
 
 def test_a_folder_without_guidelines_is_refused(tmp_path: Path) -> None:

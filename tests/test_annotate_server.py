@@ -159,6 +159,7 @@ def test_markup_in_names_and_texts_stays_text(client: TestClient) -> None:
         assert reply.headers["content-security-policy"] == HEADERS["Content-Security-Policy"]
     escaped = "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>"  # the class
     assert escaped in client.get("/lead").text
+    assert "<bdi>item " in client.get("/lead/answers").text
 
 
 def test_what_is_not_html_is_never_sent_as_html(client: TestClient) -> None:

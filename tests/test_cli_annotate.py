@@ -233,7 +233,7 @@ def test_errors_are_one_line(run: Run) -> None:
             "init news --items texts.csv --classes classes.txt --database mysql://h/d",
             "is not the address of a database",
         ),
-        ("serve news", "news is not the folder of a project"),
+        ("serve none/news", "none is not a folder. Create it first"),
         ("serve old --port 1 --host 192.0.2.1", "port 1 of 192.0.2.1 cannot be opened"),
         (
             "add old",

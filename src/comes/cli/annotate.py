@@ -144,12 +144,13 @@ def serve(
         Names, Option(help="Proxy whose X-Forwarded headers are trusted.", hidden=True)
     ] = None,
 ) -> None:
-    """Serve the page until Ctrl-C.
+    """Serve the page until Ctrl-C; a lead starts the project there if the folder has none.
 
     Example: comes annotate serve project --host 0.0.0.0 --port 8000
     """
+    is_new = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
     annotate.serve(
-        annotate.open_project(folder),
+        folder if is_new else annotate.open_project(folder),
         host,
         port,
         address=address,

@@ -2,6 +2,7 @@
 
 import ipaddress
 import json
+import secrets
 import socket
 import ssl
 import sys
@@ -45,17 +46,23 @@ def make_app(project: Project, *, needs_token: bool = False, lease: float = LEAS
         *LeadPages(site).routes,
         *PictureRoutes(site).routes,
         *GuidelineRoutes(site).routes,
-        Route("/static/{name}", _send_static),
         Route("/sw.js", _send_static),  # a service worker may see what is below its own address
     ]
+    return guard_routes(routes, KnownLinks(project) if needs_token else None, site.lifespan)
+
+
+def guard_routes(
+    routes: Sequence[Route], links: KnownLinks | None, lifespan: Any = None
+) -> ASGIApp:
+    """Return an application of some routes, with our scripts, what refusals say, and the guard."""
     handlers: dict[Any, Any] = {
         RefusedError: _respond_refusal,
         HTTPException: _respond_http_error,
         SQLAlchemyError: _respond_unavailable,
         ComesError: _respond_unavailable,
     }
-    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=site.lifespan)
-    return Guard(app, KnownLinks(project) if needs_token else None)
+    every = [*routes, Route("/static/{name}", _send_static)]
+    return Guard(Starlette(routes=every, exception_handlers=handlers, lifespan=lifespan), links)
 
 
 async def _send_static(request: Request) -> Response:
@@ -195,7 +202,7 @@ MOST_FILES = 4096
 
 
 def serve(
-    project: Project,
+    project: Project | Path,
     host: str = "127.0.0.1",
     port: int = 8000,
     *,
@@ -214,7 +221,8 @@ def serve(
 
     Parameters
     ----------
-    project : Project
+    project : Project, or path
+        A folder that has no project yet is served to a lead, who starts one on the page.
     host : str
         The address to listen on; 0.0.0.0 is all of them. All but loopback need a token.
     port : int
@@ -241,19 +249,28 @@ def serve(
     """
     scheme = _check_options(certificate, key, proxies)
     with open_port(host, port) as listener:
-        if project.source is not None and not project.source.exists():
-            raise ComesError(
-                f"the images of {project.name} are no longer at {project.source}. Put them back, "
-                f"or correct the path in {project.folder.name}/{DESCRIPTION}."
-            )
-        made = find_links(project, host, is_wanted=needs_token, new=new_links)
         addresses = list_addresses(host, listener.getsockname()[1], scheme)
         if address is not None:
             addresses = [address.rstrip("/")]
-        project.write_setting(ADDRESSES, json.dumps(addresses))
-        print(*describe_addresses(addresses, made), sep="\n")
+        if isinstance(project, Path):
+            from comes.annotate.web.setup import Setup  # which needs this module
+
+            is_open = is_loopback(host) and not needs_token
+            token = None if is_open else secrets.token_urlsafe(32)
+            query = "" if is_open else f"?token={token}"
+            app: ASGIApp = Setup(project, token, addresses=addresses, lease=lease)
+            print(f"{project} has no project yet. Start it here: {addresses[0]}/setup{query}")
+        else:
+            if project.source is not None and not project.source.exists():
+                raise ComesError(
+                    f"the images of {project.name} are no longer at {project.source}. Put them "
+                    f"back, or correct the path in {project.folder.name}/{DESCRIPTION}."
+                )
+            made = find_links(project, host, is_wanted=needs_token, new=new_links)
+            project.write_setting(ADDRESSES, json.dumps(addresses))
+            print(*describe_addresses(addresses, made), sep="\n")
+            app = make_app(project, needs_token=made is not None, lease=lease)
         sys.stdout.flush()
-        app = make_app(project, needs_token=made is not None, lease=lease)
         _make_server(app, certificate, key, proxies).run([listener])
 
 

@@ -141,7 +141,10 @@ async function sendForm(form) {
   };
   const reply = await post(`/api/lead/${form.dataset.form}`, bodies[form.dataset.form]());
   tell(form, reply);
-  if (reply.links) showLinks(form, reply.links);
+  if (reply.links) {
+    form.reset();
+    showLinks(form, reply.links);
+  }
   if (!reply.error) await refresh({ isWanted: true });
 }
 

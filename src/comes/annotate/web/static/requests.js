@@ -15,8 +15,9 @@ export async function send(address, options = {}) {
 }
 
 // Send an object as json.
-export function post(address, body) {
-  return send(address, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+export function post(address, body, patience = PATIENCE) {
+  const headers = { "Content-Type": "application/json" };
+  return send(address, { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(patience) });
 }
 
 // Return a sentence of what the server says.
