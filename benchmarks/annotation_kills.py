@@ -1,14 +1,17 @@
 """What is lost when servers of the annotation page are killed while people answer.
 
     python benchmarks/annotation_kills.py
+    python benchmarks/annotation_kills.py --kills 3 --robots 10 --items 60  # a quick look
 
-writes ``benchmarks/results/annotation_kills.json``. Fifty simulated annotators answer all cards of
-a project, as browsers do: each sends an answer until there is a reply. Meanwhile ``comes annotate
-serve`` gets SIGKILL at a hundred random moments, and is started again each time: one server on
-SQLite, and two servers on one PostgreSQL, of which either is killed, where ``COMES_POSTGRESQL``
-names an empty database. Then what the annotators heard is compared with what is stored.
+The first writes ``benchmarks/results/annotation_kills.json``. Fifty simulated annotators answer all
+cards of a project, as browsers do: each sends an answer until there is a reply. Meanwhile ``comes
+annotate serve`` gets SIGKILL at a hundred random moments, and is started again each time: one
+server on SQLite, and two servers on one PostgreSQL, of which either is killed, where
+``COMES_POSTGRESQL`` names an empty database. Then what the annotators heard is compared with what
+is stored.
 """
 
+import argparse
 import http.client
 import multiprocessing
 import os
@@ -39,7 +42,7 @@ Start = Callable[[Path, int], Kill]
 
 # Starting Python takes a second; a fork of one that has imported everything does not.
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["comes.annotate", "comes.cli"])
+FORKS.set_forkserver_preload(["comes.annotate.web.server", "comes.cli"])
 
 
 def list_arguments(folder: Path, port: int) -> list[str]:
@@ -173,31 +176,39 @@ def compare(project: Project, reports: list[RobotReport]) -> dict[str, Any]:
     }
 
 
-def measure(database: str | None, servers: int) -> dict[str, Any]:
-    """Return what a hundred kills do."""
+def measure(database: str | None, servers: int, n_items: int, robots: int, kills: int) -> Any:
+    """Return what kills do, and say in one line what is lost, doubled or changed."""
     with tempfile.TemporaryDirectory() as name:
-        project = make_project(Path(name), ITEMS, database)
+        project = make_project(Path(name), n_items, database)
         started = time.perf_counter()
         reports, during = kill_while_robots_answer(
-            project, robots=ROBOTS, kills=KILLS, pause=PAUSE, servers=servers
+            project, robots=robots, kills=kills, pause=PAUSE, servers=servers
         )
         seconds = round(time.perf_counter() - started)
-        row = {"servers": servers, "robots": ROBOTS, "kills": KILLS, "kills_at_work": during}
+        row = {"servers": servers, "robots": robots, "kills": kills, "kills_at_work": during}
         row |= compare(project, reports) | {"seconds": seconds}
         project.engine.dispose()
-        return row
+    doubled = row["doubled_cards"] + row["doubled_keys"]
+    print(f"{row['kills_at_work']} kills while {robots} robots answered {row['cards']} cards:")
+    print(f"lost {row['lost']}, doubled {doubled}, changed {row['changed']}; {row}", flush=True)
+    return row
 
 
 def main() -> None:
-    """Measure, and write counts."""
-    from measuring import write
-
-    result: dict[str, Any] = {"sqlite": measure(None, 1)}
-    print(result["sqlite"], flush=True)
+    """Measure, and write counts; a quick look writes nothing."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kills", type=int, default=KILLS)
+    parser.add_argument("--robots", type=int, default=ROBOTS)
+    parser.add_argument("--items", type=int, default=ITEMS)
+    given = parser.parse_args()
+    size = given.items, given.robots, given.kills
+    result = {"sqlite": measure(None, 1, *size)}
     if database := os.environ.get("COMES_POSTGRESQL"):
-        result["postgresql"] = measure(database, 2)
-        print(result["postgresql"])
-    write("annotation_kills", result)
+        result["postgresql"] = measure(database, 2, *size)
+    if size == (ITEMS, ROBOTS, KILLS):
+        from measuring import write
+
+        write("annotation_kills", result)
 
 
 if __name__ == "__main__":

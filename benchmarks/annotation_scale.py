@@ -1,15 +1,18 @@
 """How a large project feels, before and after: 200 000 texts, 20 classes, 300 000 answers.
 
     python benchmarks/annotation_scale.py
+    python benchmarks/annotation_scale.py --before ../another-checkout
+    python benchmarks/annotation_scale.py --quick  # a hundredth of it, to see that it runs
 
-writes ``benchmarks/results/annotation_scale.json``. *Before* is the commit `BEFORE`, whose source
-is taken from git into a temporary folder and run by its own processes; *after* is this tree. They
-take turns. Measured are the CPU seconds of ``init`` and ``export`` (with the start of Python); the
-milliseconds of the lead's page, opened by one lead while one person answers; and the milliseconds
-of an answer of five people, while the lead's page is refreshed every ten seconds, as the page does
-by itself, and while it is closed.
+The first two write ``benchmarks/results/annotation_scale.json``. *Before* is another checkout, or
+the commit `BEFORE`, whose source is taken from git into a temporary folder; it is run by its own
+processes. *After* is this tree. They take turns. Measured are the CPU seconds of ``init`` and
+``export`` (with the start of Python); the milliseconds of the lead's page, opened by one lead while
+one person answers; and the milliseconds of an answer of five people, while the lead's page is
+refreshed every ten seconds, as the page does by itself, and while it is closed.
 """
 
+import argparse
 import io
 import json
 import os
@@ -23,44 +26,63 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.request import urlopen
 
 import numpy as np
 from measuring import significant, write
+from robots import run_robots
 
-BEFORE = "3616f02"
+BEFORE = "2aed30e3"
 ROOT = Path(__file__).parent.parent
-N_ITEMS, N_CLASSES, N_ANSWERS, N_PEOPLE = 200_000, 20, 300_000, 20
+N_CLASSES, N_PEOPLE = 20, 20
 RATE, OVERLAP = 0.1, 0.05
-REPEATS = 3
-PAGES = 20  # of the lead, in each tree
 BETWEEN = 2.5  # seconds, after which no page is shown again as it was
-PEOPLE, ANSWERS, PAUSE = 5, 100, 0.25  # who answer, how much in a turn, and seconds in between
+PEOPLE, PAUSE = 5, 0.25  # who answer, and seconds in between
 EVERY = 10.0  # seconds between two refreshes of an open page
+
+
+class Size(NamedTuple):
+    """How much is measured."""
+
+    items: int
+    answers: int
+    repeats: int
+    pages: int  # of the lead, in each tree
+    per_turn: int  # answers of each person in a turn
+
+
+FULL = Size(200_000, 300_000, 3, 20, 100)
+QUICK = Size(2000, 3000, 1, 3, 10)
 
 
 def main() -> None:
     """Measure, and write medians."""
-    result: dict[str, Any] = {"before": BEFORE, "repeats": REPEATS, "pages": PAGES}
-    result |= {"items": N_ITEMS, "classes": N_CLASSES, "answers": N_ANSWERS}
-    result["load_before"] = round(os.getloadavg()[0], 1)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--before", type=Path, help=f"another checkout; by default {BEFORE}")
+    parser.add_argument("--quick", action="store_true", help="small, and nothing is written")
+    given = parser.parse_args()
+    size = QUICK if given.quick else FULL
+    result: dict[str, Any] = {"before": str(given.before or BEFORE), "classes": N_CLASSES}
+    result |= size._asdict() | {"load_before": round(os.getloadavg()[0], 1)}
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
-        trees = {"before": take_before(home / "tree"), "after": ROOT / "src"}
-        write_sources(home)
-        result["init_cpu_seconds"] = measure_commands(home, trees, init_command)
+        before = given.before.resolve() / "src" if given.before else take_before(home / "tree")
+        trees = {"before": before, "after": ROOT / "src"}
+        write_sources(home, size.items)
+        result["init_cpu_seconds"] = measure_commands(home, trees, init_command, size.repeats)
         for title, tree in trees.items():
-            run_part(tree, "fill", str(home / f"{title}-0"))
-        result["export_cpu_seconds"] = measure_commands(home, trees, export_command)
+            run_part(tree, "fill", str(home / f"{title}-0"), str(size.answers))
+        result["export_cpu_seconds"] = measure_commands(home, trees, export_command, size.repeats)
         print(result, flush=True)
-        result["lead_milliseconds"] = measure_pages(home, trees)
+        result["lead_milliseconds"] = measure_pages(home, trees, size.pages)
         print(result["lead_milliseconds"], flush=True)
-        result["answer_milliseconds"] = measure_answers(home, trees)
+        result["answer_milliseconds"] = measure_answers(home, trees, size)
         print(result["answer_milliseconds"], flush=True)
-    write("annotation_scale", result)
+    if not given.quick:
+        write("annotation_scale", result)
 
 
 def take_before(folder: Path) -> Path:
@@ -72,7 +94,7 @@ def take_before(folder: Path) -> Path:
     return folder / "src"
 
 
-def write_sources(home: Path) -> None:
+def write_sources(home: Path, n_items: int) -> None:
     """Write the texts and the classes."""
     rng = np.random.default_rng(0)
     words = np.array(
@@ -92,7 +114,7 @@ def write_sources(home: Path) -> None:
             "car",
         ]
     )
-    rows = words[rng.integers(len(words), size=(N_ITEMS, 12))]
+    rows = words[rng.integers(len(words), size=(n_items, 12))]
     texts = (f"text-{k:06d},{' '.join(row)}\n" for k, row in enumerate(rows))
     (home / "texts.csv").write_text("item,text\n" + "".join(texts))
     (home / "classes.txt").write_text("".join(f"class {k}\n" for k in range(N_CLASSES)))
@@ -110,10 +132,12 @@ def export_command(home: Path, title: str, turn: int) -> list[str]:
     return ["export", str(home / f"{title}-0"), "-o", str(home / f"{title}-{turn}.csv")]
 
 
-def measure_commands(home: Path, trees: dict[str, Path], command: Any) -> dict[str, Any]:
+def measure_commands(
+    home: Path, trees: dict[str, Path], command: Any, repeats: int
+) -> dict[str, Any]:
     """Return the CPU seconds of a command in both trees, in turns."""
     seconds: dict[str, list[float]] = {title: [] for title in trees}
-    for turn in range(REPEATS):
+    for turn in range(repeats):
         for title, tree in trees.items():
             start = resource.getrusage(resource.RUSAGE_CHILDREN)
             words = [sys.executable, "-m", "comes", "annotate", *command(home, title, turn)]
@@ -175,19 +199,29 @@ def open_page(address: str) -> float:
     return 1000 * (time.perf_counter() - started)
 
 
-def measure_pages(home: Path, trees: dict[str, Path]) -> dict[str, Any]:
-    """Return quantiles of the lead's page in both trees, while one person answers."""
+def measure_pages(home: Path, trees: dict[str, Path], pages: int) -> dict[str, Any]:
+    """Return quantiles of the lead's page in both trees, in turns, while one person answers."""
+    each: dict[str, list[float]] = {title: [] for title in trees}
+    with ExitStack() as stack:
+        addresses = serve_all(stack, home, trees)
+        for title, tree in trees.items():
+            stack.enter_context(answering(tree, addresses[title]))
+        for _ in range(pages):
+            for title, address in addresses.items():
+                each[title].append(open_page(address))
+                time.sleep(BETWEEN / len(trees))
     row: dict[str, Any] = {}
-    for title, tree in trees.items():
-        with serving(home, title, tree) as address, answering(tree, address):
-            each = []
-            for _ in range(PAGES):
-                each.append(open_page(address))
-                time.sleep(BETWEEN)
-        for name, share in (("p50", 0.5), ("p95", 0.95)):
-            row[f"{title}_{name}"] = significant(float(np.quantile(each, share)))
-    row["after_over_before_p95"] = significant(row["after_p95"] / row["before_p95"])
+    for name, share in (("p50", 0.5), ("p95", 0.95)):
+        for title in trees:
+            row[f"{title}_{name}"] = significant(float(np.quantile(each[title], share)))
+        ratio = row[f"after_{name}"] / row[f"before_{name}"]
+        row[f"after_over_before_{name}"] = significant(ratio)
     return row
+
+
+def serve_all(stack: ExitStack, home: Path, trees: dict[str, Path]) -> dict[str, str]:
+    """Serve both trees at the same time; return their addresses."""
+    return {title: stack.enter_context(serving(home, title, tree)) for title, tree in trees.items()}
 
 
 @contextmanager
@@ -201,24 +235,25 @@ def answering(tree: Path, address: str) -> Iterator[None]:
             robot.kill()
 
 
-def measure_answers(home: Path, trees: dict[str, Path]) -> dict[str, Any]:
-    """Return the p95 of answers, with the lead's page closed and open, in turns."""
+def measure_answers(home: Path, trees: dict[str, Path], size: Size) -> dict[str, Any]:
+    """Return the p95 of answers in both trees, in turns, with the lead's page closed and open."""
     row: dict[str, Any] = {}
-    for title, tree in trees.items():
-        turns: dict[str, list[float]] = {"closed": [], "open": []}
-        with serving(home, title, tree) as address:
-            run_part(tree, "answer", address, str(PEOPLE), "10", "warm")
-            for turn in range(REPEATS):
-                for state, p95s in turns.items():
-                    with refreshing(address) if state == "open" else nothing():
-                        name = f"{state} {turn}"
-                        said = run_part(tree, "answer", address, str(PEOPLE), str(ANSWERS), name)
-                    p95s.append(1000 * float(np.quantile(json.loads(said), 0.95)))
-        for state, p95s in turns.items():
-            row[f"{title}_{state}_p95"] = significant(statistics.median(p95s))
-            row[f"{title}_{state}_p95_turns"] = [significant(value) for value in p95s]
-        ratios = [a / b for a, b in zip(turns["open"], turns["closed"], strict=True)]
-        row[f"{title}_open_over_closed"] = significant(statistics.median(ratios))
+    with ExitStack() as stack:
+        addresses = serve_all(stack, home, trees)
+        for title, tree in trees.items():
+            run_part(tree, "answer", addresses[title], str(PEOPLE), "10", "warm")
+        for state in ("closed", "open"):
+            p95s: dict[str, list[float]] = {title: [] for title in trees}
+            for turn in range(size.repeats):
+                for title, tree in trees.items():
+                    words = ("answer", addresses[title], str(PEOPLE), str(size.per_turn))
+                    with refreshing(addresses[title]) if state == "open" else nullcontext():
+                        said = run_part(tree, *words, f"{state} {turn}")
+                    p95s[title].append(1000 * float(np.quantile(json.loads(said), 0.95)))
+            for title, values in p95s.items():
+                row[f"{title}_{state}_p95"] = significant(statistics.median(values))
+                row[f"{title}_{state}_p95_turns"] = [significant(value) for value in values]
+            row[f"after_over_before_{state}_p95"] = compare(p95s)["after_over_before"]
     return row
 
 
@@ -241,24 +276,19 @@ def refreshing(address: str) -> Iterator[None]:
         thread.join()
 
 
-@contextmanager
-def nothing() -> Iterator[None]:
-    """Do nothing."""
-    yield
-
-
 # Parts that run in a tree of their own
 
 
-def fill(folder: str) -> None:
-    """Give a project its answers, through the tables that it writes itself."""
-    from sqlalchemy import bindparam, select, update
+def fill(folder: str, n_answers: str) -> None:
+    """Give a project its answers, through the tables of its database."""
+    from sqlalchemy import MetaData, bindparam, insert, select, update
 
     from comes.annotate import open_project
-    from comes.annotate.schema import answers, cards, insert_rows
 
-    project, rng = open_project(folder), np.random.default_rng(1)
-    query = select(cards.c.id, cards.c.turn).order_by(cards.c.position).limit(N_ANSWERS)
+    project, rng, tables = open_project(folder), np.random.default_rng(1), MetaData()
+    tables.reflect(project.engine)
+    answers, cards = tables.tables["answers"], tables.tables["cards"]
+    query = select(cards.c.id, cards.c.turn).order_by(cards.c.position).limit(int(n_answers))
     with project.reading() as connection:
         asked = [tuple(row) for row in connection.execute(query)]
     words = rng.choice(["no", "maybe", "yes", "skip"], len(asked), p=[0.78, 0.12, 0.09, 0.01])
@@ -266,7 +296,7 @@ def fill(folder: str) -> None:
     # Second opinions are those of the last person, so that nobody is asked twice.
     who = np.where([turn for _, turn in asked], N_PEOPLE, rng.integers(N_PEOPLE, size=len(asked)))
     started = time.time() - len(asked)
-    rows = (
+    rows = [
         {
             "card_id": card,
             "annotator": f"person {who[k]}",
@@ -277,20 +307,18 @@ def fill(folder: str) -> None:
             "answered_at": started + k,
         }
         for k, (card, _) in enumerate(asked)
-    )
+    ]
     done = update(cards).where(cards.c.id == bindparam("card"))
     done = done.values(is_done=True, tab="tab-of-people", annotator=bindparam("who"))
     of_cards = [{"card": card, "who": f"person {who[k]}"} for k, (card, _) in enumerate(asked)]
     with project.writing() as connection:
-        insert_rows(connection, answers, rows)
+        connection.execute(insert(answers), rows)
         connection.execute(done, of_cards)
     project.engine.dispose()
 
 
 def answer(address: str, people: str, most: str, name: str) -> None:
     """Let people answer; print the seconds of each answer."""
-    from comes.annotate import run_robots
-
     reports = run_robots(
         address, int(people), lambda *_: "no", pause=PAUSE, most=int(most), name=name
     )
@@ -301,7 +329,7 @@ def answer(address: str, people: str, most: str, name: str) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["fill"]:
-        fill(sys.argv[2])
+        fill(*sys.argv[2:])
     elif sys.argv[1:2] == ["answer"]:
         answer(*sys.argv[2:])
     else:

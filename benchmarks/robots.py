@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from comes.annotate.web.app import COOKIE
-from comes.errors import ComesError
-
+COOKIE = "comes_token"
 Say = Callable[[str, str], str]  # name of the item, name of the class -> no, yes, maybe or skip
 PATIENCE = 30.0  # seconds that a robot tries to reach the server
 
@@ -76,7 +74,7 @@ class _Robot:
     def _join(self) -> None:
         status, _ = self._post_until_reply("/api/join", {"name": self._name}, keep_cookie=True)
         if status != 200:
-            raise ComesError(f"the server does not let robots in: it replied {status}.")
+            raise RuntimeError(f"the server does not let robots in: it replied {status}.")
 
     def _answer_cards(
         self, say: Say, pause: float, most: int | None, on_answer: Callable[[], None]
@@ -85,7 +83,7 @@ class _Robot:
         while left > 0:
             status, reply = self._post_until_reply("/api/cards", {"tab": self._tab})
             if status != 200:
-                raise ComesError(f"the server gives no cards: it replied {status}, {reply}.")
+                raise RuntimeError(f"the server gives no cards: it replied {status}, {reply}.")
             if not reply["cards"]:
                 return
             for card in reply["cards"]:

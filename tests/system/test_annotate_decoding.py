@@ -15,7 +15,7 @@ from PIL import Image
 
 from comes.annotate.pictures import UnshownError
 from comes.annotate.web import pictures
-from comes.annotate.web.pictures import Decoder
+from comes.annotate.web.pictures import Decoder, start_worker
 from comes.errors import ComesWarning
 from test_annotate_pictures import folder as folder  # a fixture
 from test_annotate_pictures import make, noise, serve, size_of
@@ -76,16 +76,16 @@ def test_a_worker_that_is_killed_or_hangs_is_replaced(
     assert decoder.make(folder / "a.png", 640).content
 
 
-def test_a_worker_has_a_limit_on_memory_and_little_priority(decoder: Decoder) -> None:
-    worker = decoder._workers.get()
+def test_a_worker_has_a_limit_on_memory_and_little_priority() -> None:
+    worker = start_worker()
     code = "import resource; print(resource.getrlimit(resource.RLIMIT_AS))"
     limits = worker.submit(subprocess.check_output, [sys.executable, "-c", code]).result()
     assert limits == b"(1493172224, 1493172224)\n"  # 1 GB, and 400 MB to decode
     assert worker.submit(os.nice, 0).result() >= 10
-    decoder._workers.put(worker)
+    worker.shutdown()
 
 
-def test_a_worker_loads_nothing_large(decoder: Decoder) -> None:
+def test_a_worker_loads_nothing_large() -> None:
     """The function that it runs is imported with all that its module needs."""
     code = "import sys, comes.annotate.pictures; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()

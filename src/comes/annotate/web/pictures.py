@@ -53,9 +53,9 @@ class Decoder:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(AT_ONCE, "decoder")
         self._running: dict[str, asyncio.Future[Display]] = {}
-        self._workers: SimpleQueue[Executor] = SimpleQueue()
+        self._workers: SimpleQueue[Executor | None] = SimpleQueue()
         for _ in range(AT_ONCE):
-            self._workers.put(start_worker())
+            self._workers.put(None)  # until there is a picture to make
 
     async def run(self, key: str, work: Callable[[], Display]) -> Display:
         """Return the result of some work; refuse (503) when too much waits already."""
@@ -72,7 +72,7 @@ class Decoder:
 
     def make(self, picture: Path | bytes, width: int | None) -> Display:
         """Return a display size, in a thread that waits for a worker."""
-        worker, started = self._workers.get(), time.monotonic()
+        worker, started = self._workers.get() or start_worker(), time.monotonic()
         try:
             for _ in range(2):  # the first may have been killed since it was used last
                 try:
@@ -89,7 +89,8 @@ class Decoder:
         """Make no more pictures."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         while not self._workers.empty():
-            self._workers.get().shutdown(wait=False, cancel_futures=True)
+            if worker := self._workers.get():
+                worker.shutdown(wait=False, cancel_futures=True)
 
 
 MOST = 2 << 30  # bytes
