@@ -330,7 +330,7 @@ async def receive_file(
         try:
             async for part in request.stream():
                 if file.tell() + len(part) > most:
-                    raise RefusedError(413, f"{path.name}: {_limit(most)}")
+                    raise RefusedError(413, _limit(most))
                 await run_in_threadpool(file.write, part)
             file.close()
             os.replace(file.name, path)
@@ -338,7 +338,7 @@ async def receive_file(
             reason = "the connection closed before the file was complete"
             raise RefusedError(400, reason) from None
         except OSError as error:
-            reason = f"{path.name} cannot be stored: {error.strerror}"
+            reason = f"the file cannot be stored: {error.strerror}"
             raise RefusedError(507, reason) from None
         finally:
             Path(file.name).unlink(missing_ok=True)

@@ -185,10 +185,12 @@ class Setup:
         name = clean_file_name(request.path_params["name"])
         if not name.lower().endswith((*PICTURE_ENDINGS, ".zip", *TABLES)):
             raise RefusedError(
-                422, f"{name} is no picture, no .zip and no table ({', '.join(TABLES)})"
+                422, f"this is no picture, no .zip and no table ({', '.join(TABLES)})"
             )
         if name.casefold() in map(str.casefold, self._sizes):
-            raise RefusedError(409, f"{name} is there already; remove it, or rename the new one")
+            raise RefusedError(
+                409, "a file of this name is there already; remove it, or rename this one"
+            )
         if len(self._sizes) >= MOST_UPLOADS:
             raise RefusedError(413, f"at most {MOST_UPLOADS} files are taken; send them as a .zip")
         left = MOST_BYTES - sum(self._sizes.values())
