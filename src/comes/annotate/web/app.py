@@ -24,7 +24,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from comes.annotate.asking import (
     ASKS_YES,
@@ -121,13 +121,13 @@ class Guard:
     Without links no token is needed, and everybody is a lead.
     """
 
-    def __init__(self, app: ASGIApp, links: KnownLinks | None) -> None:
-        self._app, self._links = app, links
+    def __init__(self, app: Starlette, links: KnownLinks | None) -> None:
+        self.app, self._links = app, links
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to a request."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)  # start and end of the server
+            await self.app(scope, receive, send)  # start and end of the server
             return
 
         async def send_with_headers(message: Message) -> None:
@@ -138,7 +138,7 @@ class Guard:
             await send(message)
 
         refusal = await self._intercept_request(scope)
-        await (refusal or self._app)(scope, receive, send_with_headers)
+        await (refusal or self.app)(scope, receive, send_with_headers)
 
     async def _intercept_request(self, scope: Scope) -> Response | None:
         """Return a refusal, or the page that stores the token; None lets the request through."""
