@@ -1,6 +1,7 @@
 """The annotation page in a browser, as a person uses it: opening, answering, waiting, looking."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from PIL import Image, ImageDraw
 from sqlalchemy import select
 
 from comes.annotate import Project, create_project
+from comes.annotate.cards import By
 from comes.annotate.schema import answers, cards, classes, items
 from comes.datasets import Dataset, make_scenes
 
@@ -44,16 +46,29 @@ def draw_scenes(folder: Path, n: int = 12, seed: int = 0) -> dict[str, set[str]]
 
 
 def scene_project(
-    home: Path, n: int = 12, n_classes: int = 4, by: str = "class", **asking: Any
+    home: Path, n: int = 12, n_classes: int = 4, by: By = "class", **asking: Any
 ) -> tuple[Project, dict[str, set[str]]]:
     """Return a project of drawn landscapes that asks everything, and what is in each."""
     found = draw_scenes(home / "pictures", n)
     (home / "classes.txt").write_text("\n".join(THINGS[:n_classes]) + "\n")
-    project = create_project(
-        home / "photos", home / "pictures", home / "classes.txt", rate=1, by=by,  # type: ignore[arg-type]
-        **asking,
-    )  # fmt: skip
-    return project, found
+    sources = home / "pictures", home / "classes.txt"
+    return create_project(home / "photos", *sources, rate=1, by=by, **asking), found
+
+
+def text_project(
+    home: Path,
+    texts: Sequence[str],
+    names: Sequence[str] = ("sport",),
+    by: By = "class",
+    **asking: Any,
+) -> Project:
+    """Return a project that asks about all of some texts."""
+    home.mkdir(exist_ok=True)
+    rows = "".join(f'{k},"{text}"\n' for k, text in enumerate(texts))
+    (home / "texts.csv").write_text(f"item,text\n{rows}")
+    (home / "classes.txt").write_text("\n".join(names) + "\n")
+    sources = home / "texts.csv", home / "classes.txt"
+    return create_project(home / "project", *sources, rate=1, by=by, **asking)
 
 
 def digit_project(home: Path, n: int, overlap: float = 0.0) -> tuple[Project, Dataset]:
@@ -81,7 +96,7 @@ def open_page(
     """
     context = browser.new_context(**{"viewport": DESKTOP, **options})
     page = context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(8_000)
     page.complaints = []
     page.on("console", lambda message: page.complaints.append(message.text))
     page.on("pageerror", lambda error: page.complaints.append(str(error)))
@@ -129,6 +144,26 @@ def answer(page: Any, key: str) -> tuple[str, str]:
         arg="".join(before),
     )
     return before
+
+
+def swipe(page: Any, points: Sequence[tuple[float, float]], pause: float = 0.0) -> None:
+    """Move a finger over points of the window, and lift it."""
+    touch = page.context.new_cdp_session(page)
+    for k, (x, y) in enumerate(points):
+        touches = {"touchPoints": [{"x": x, "y": y}]}
+        touch.send(
+            "Input.dispatchTouchEvent", {"type": "touchMove" if k else "touchStart", **touches}
+        )
+        if pause:
+            page.wait_for_timeout(pause)
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    touch.detach()
+
+
+def wait_for_words(page: Any, place: str, words: str) -> None:
+    """Wait until an element says something."""
+    says = "([place, words]) => document.querySelector(place).innerText.includes(words)"
+    page.wait_for_function(says, arg=[place, words])
 
 
 def wait_for_item(page: Any, name: str, gone: bool = False) -> None:

@@ -25,7 +25,7 @@ from comes.annotate.cards import (
     undo_answers,
 )
 from comes.annotate.schema import answers, cards
-from comes.annotate.web.annotate import count_progress
+from comes.annotate.web.annotate import ProgressCounter
 from comes.answers import State
 from comes.datasets import Dataset
 
@@ -132,8 +132,7 @@ class Desk:
             return release_cards(connection, self.asker, keep)
 
     def progress(self) -> dict[str, Any]:
-        with self.project.reading() as connection:
-            return count_progress(connection, self.annotator)
+        return ProgressCounter(self.project).read(self.annotator)
 
     def answer_all(self, say: Callable[[Card], Answer] = lambda _: "no", now: float = 0.0) -> int:
         """Answer all cards there are; return how many."""

@@ -1,26 +1,19 @@
 """Links and roles: who may open what, while a server runs, and addresses that others can open."""
 
 import json
-import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from annotation_site import answer, join, lease
-from comes.annotate import Project
-
 from comes.annotate import links as links_module
 from comes.annotate.links import KnownLinks, digest_token, list_links, make_link, revoke_links
-from comes.annotate.web.app import ROLE, Guard
+from comes.annotate.schema import links
 from comes.annotate.web.server import find_links, list_addresses, make_app
 from comes.cli import app
 from comes.errors import ComesError
@@ -43,7 +36,7 @@ def run(*words: str) -> str:
 
 def test_roles_open_what_they_may(projects: Projects) -> None:
     project = projects.make()
-    tokens = {role: make_link(project, role, role) for role in ("annotator", "lead", "script")}
+    tokens = {role: make_link(project, role, role) for role in ("annotator", "lead")}
     served = make_app(project, needs_token=True)
     for role, token in tokens.items():
         with browser_of(served, token) as client:
@@ -61,31 +54,14 @@ def test_roles_open_what_they_may(projects: Projects) -> None:
         assert answer(client, cards[0]["card"], "no", "key-of-ann").status_code == 200
 
 
-def test_only_scripts_and_leads_use_the_api_of_scripts(projects: Projects) -> None:
+def test_a_link_of_a_script_of_version_1_0_0_opens_nothing(projects: Projects) -> None:
     project = projects.make()
-
-    async def tell_role(request: Request) -> Response:
-        return JSONResponse({"role": request.scope[ROLE]})
-
-    paths = ("/api/v1/tell", "/api/v10", "/tell")
-    inner = Starlette(routes=[Route(path, tell_role, methods=["GET", "POST"]) for path in paths])
-    served = Guard(inner, KnownLinks(project))
-    for role, status in (("script", 200), ("lead", 200), ("annotator", 403)):
-        bearer = {"Authorization": f"Bearer {make_link(project, role, role)}"}
-        links_module.FRESH, kept = 0.0, links_module.FRESH
-        try:
-            with TestClient(served, base_url="http://team.example") as client:
-                reply = client.get("/api/v1/tell", headers=bearer)
-                assert reply.status_code == status
-                assert status == 403 or reply.json() == {"role": role}
-                # Elsewhere only the cookie counts, which pages of other sites do not send.
-                assert client.get("/tell", headers=bearer).status_code == 401
-                assert client.get("/api/v10", headers=bearer).status_code == 401
-                for wrong in ("Bearer wrong", "Bearer ", "Basic abc", ""):
-                    reply = client.get("/api/v1/tell", headers={"Authorization": wrong})
-                    assert reply.status_code == 401
-        finally:
-            links_module.FRESH = kept
+    row = {"digest": digest_token("old"), "role": "script", "label": "R", "made_at": 1.0}
+    with project.writing() as connection:
+        connection.execute(links.insert().values(row))
+    with browser_of(make_app(project, needs_token=True), "old") as client:
+        assert client.get("/").status_code == client.get("/lead").status_code == 401
+    assert [link.role for link in list_links(project)] == ["script"]
 
 
 def test_a_running_server_notices_new_and_revoked_links(
@@ -136,7 +112,7 @@ def test_a_link_of_the_lead_opens_the_page_of_the_lead(projects: Projects) -> No
 
 def test_wrong_roles_and_names_are_refused(projects: Projects) -> None:
     project = projects.make()
-    with pytest.raises(ComesError, match="one of annotator, lead, script; got 'boss'"):
+    with pytest.raises(ComesError, match="one of annotator, lead; got 'boss'"):
         make_link(project, "boss", "Ada")
     with pytest.raises(ComesError, match="whom it is for"):
         make_link(project, "lead", "  ")
@@ -146,24 +122,18 @@ def test_wrong_roles_and_names_are_refused(projects: Projects) -> None:
     assert [link.revoked_at for link in list_links(project)] == [None]
 
 
-def test_the_commands_make_list_and_revoke_links(projects: Projects) -> None:
-    project: Project = projects.make()
+def test_a_command_lists_and_revokes_links(projects: Projects) -> None:
+    """No server need run for that."""
+    project = projects.make()
     folder = str(project.folder)
-    assert "has no links yet" in run("links", folder)
-    project.write_setting("addresses", json.dumps(["http://10.1.2.3:8000"]))
-    made = run("link", folder, "--for", "Ada")
-    token = re.findall(r"http://10\.1\.2\.3:8000/\?token=([\w-]{43})", made)[0]
-    assert digest_token(token) == list_links(project)[0].digest
-    elsewhere = json.loads(
-        run("link", folder, "--role", "script", "--for", "R", "--address", "https://a.b/", "--json")
-    )
-    assert elsewhere["address"] == "https://a.b/api/v1" and "Bearer " in elsewhere["header"]
-    rows = json.loads(run("links", folder, "--revoke", "Ada", "--json"))
-    assert [(row["for"], row["role"], row["revoked"] != "–") for row in rows] == [
-        ("Ada", "annotator", True),
-        ("R", "script", False),
-    ]
-    assert "Ada" in run("links", folder)
+    assert run("people", folder) == "Nobody has answered in project yet.\n"
+    for name in ("Ada", "Bob", "Cal"):
+        make_link(project, "annotator", name)
+    number = list_links(project)[1].number
+    for wanted, revoked in (("Ada", "Ada"), (number, "Ada Bob"), ("all", "Ada Bob Cal")):
+        listed = json.loads(run("people", folder, "--revoke", wanted, "--json"))["links"]
+        assert [row["for"] for row in listed if row["revoked"] != "–"] == revoked.split()
+    assert "Ada" in run("people", folder)
 
 
 # Addresses

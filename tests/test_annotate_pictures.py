@@ -18,8 +18,6 @@ from starlette.testclient import TestClient
 
 from annotation_site import HERE, decoding_in_threads
 from comes.annotate import Project, create_project, open_project
-from comes.annotate.items import ItemSource
-
 from comes.annotate import pictures as picture_files
 from comes.annotate.pictures import UnshownError, find_unshown, make_display
 from comes.annotate.web import pictures
@@ -52,8 +50,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, place: Path | None = None, **options: Any) -> Project:
-    source = ItemSource(place or folder, **options)
-    return create_project(folder.parent / "project", source, folder.parent / "classes.txt", rate=1)
+    sources = place or folder, folder.parent / "classes.txt"
+    return create_project(folder.parent / "project", *sources, rate=1, **options)
 
 
 def serve(project: Project) -> TestClient:
@@ -404,8 +402,8 @@ def test_broken_pictures_are_told_and_left_out_if_wanted(folder: Path) -> None:
     project.engine.dispose()
     other = folder.parent / "other"
     with pytest.warns(ComesWarning, match="They are left out"):
-        source = ItemSource(folder, skip_broken=True)
-        project = create_project(other, source, folder.parent / "classes.txt", rate=1)
+        sources = folder, folder.parent / "classes.txt"
+        project = create_project(other, *sources, rate=1, skip_broken=True)
     assert project.item_names == ["good.jpg", "longer.jpg"]
 
 

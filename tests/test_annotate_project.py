@@ -18,9 +18,7 @@ from sqlalchemy import Connection, Engine, func, insert, inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from annotation_site import dump
-from comes.annotate import Project, create_project, open_project
-
-from comes.annotate import schema
+from comes.annotate import Project, create_project, open_project, schema
 from comes.annotate.cards import sample_cards
 from comes.annotate.project import DATABASE, DESCRIPTION
 from comes.annotate.schema import cards, explain, items, open_engine, settings

@@ -15,14 +15,12 @@ from scipy.stats import binom
 from sqlalchemy import insert
 
 from comes.annotate import Project, import_answers, summarise
-
 from comes.annotate import summary as summary_module
 from comes.annotate.cards import Answer
 from comes.annotate.grow import add_chosen_cards, add_random_cards, reopen_skipped_cards
 from comes.annotate.schema import answers, cards, people
 from comes.annotate.summary import (
     ENOUGH,
-    LATEST,
     WORDS,
     AnswerCache,
     AnswerColumns,
@@ -316,7 +314,7 @@ def check_summary(project: Project) -> None:
     assert summary.classes[1].n_chosen > 0
 
 
-def test_people_and_the_latest_answers(worked_on: Project) -> None:
+def test_people(worked_on: Project) -> None:
     check_people(worked_on)
 
 
@@ -330,20 +328,12 @@ def check_people(project: Project) -> None:
         assert (person.n_no, person.n_maybe) == (words.count("no"), words.count("maybe"))
         assert same(person.seconds, median(s for row in own if (s := row["seconds"]) is not None))
         assert person.last == max(row["at"] for row in own)
-    newest = sorted(said, key=lambda row: -row["at"])[:LATEST]
-    assert [(row["at"], row["annotator"], row["answer"]) for row in summary.latest] == [
-        (row["at"], row["annotator"], row["answer"]) for row in newest
-    ]
-    assert [(row["item"], row["class"]) for row in summary.latest] == [
-        (project.item_names[row["item"] - 1], project.class_names[row["class"] - 1])
-        for row in newest
-    ]
 
 
 def test_a_project_without_answers(projects: Projects) -> None:
     summary = summarise(projects.make(30, rate=0.5))
     assert (summary.n_cards, summary.n_done, summary.n_answers, summary.n_saved) == (30, 0, 0, 30)
-    assert (summary.people, summary.latest) == ((), ())
+    assert summary.people == ()
     for row in summary.classes:
         assert (row.n_asked, row.n_excluded, row.prior_bound) == (0, 0, 1.0)
         assert math.isnan(row.share_maybe) and math.isnan(row.seconds)

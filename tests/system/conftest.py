@@ -2,11 +2,20 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from browser import launch_browser
 from databases import PostgreSQL, find_postgresql, running_postgresql
 from two_processes import TwoProcesses
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium; mark the test ``needs("chromium")``."""
+    with launch_browser() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

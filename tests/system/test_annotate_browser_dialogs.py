@@ -22,7 +22,6 @@ from annotation_browser import (
 )
 from browser import launch_browser
 from comes.annotate import Project, create_project, serve_in_thread
-
 from comes.annotate.asking import read_words
 from comes.annotate.schema import notes
 

@@ -21,7 +21,6 @@ from annotation_browser import (
 from browser import launch_browser
 from comes.annotate import Project, create_project, serve_in_thread
 
-
 pytestmark = pytest.mark.needs("chromium")
 
 LONG = "A sentence that goes on. " * 300

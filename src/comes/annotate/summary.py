@@ -9,7 +9,7 @@ these people. Where the lead has decided about a pair, that is what is known of 
 import math
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.special import betaincinv
-from sqlalchemy import Connection, Select, func, select, text
+from sqlalchemy import Connection, case, func, select, text
 
 from comes.annotate.project import Project
 from comes.annotate.schema import (
@@ -30,42 +30,56 @@ from comes.annotate.schema import (
     RANDOM,
     answers,
     cards,
+    classes,
     fetch_all,
     people,
 )
 from comes.datasets.long import HINT, MODEL
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+Columns = dict[str, FloatArray]  # of a table, by name; the rows are in the order of their ids
 WORDS = ("no", "maybe", "yes", "skip")
 NO, MAYBE, YES, SKIP = range(4)
 SOURCES = (RANDOM, ACTIVE, MODEL, IMPORTED, CONTROL, HINT)
+_RANDOM, _CONTROL, _HINT = (SOURCES.index(source) for source in (RANDOM, CONTROL, HINT))
+IS_CHOSEN = np.isin(SOURCES, [ACTIVE, MODEL, HINT])
 LATE = 5_000  # answers before the last one, where a commit that came late is looked for
 ROWS_AT_ONCE = 20_000  # between which other threads go on
 
-_CARD = [cards.c[name] for name in ("id", "item_id", "class_id", "turn", "source", "known")]
-_ANSWER = [
-    answers.c[name]
-    for name in (
-        "id",
-        "card_id",
-        "annotator",
-        "answer",
-        "seconds",
-        "answered_at",
-        "tab",
-        "undone_at",
-        "hint",
-    )
-]
+
+def _number(column: Any, words: Sequence[str]) -> Any:
+    """Return the place of a column's word among others; -1 where there is none."""
+    return case({word: k for k, word in enumerate(words)}, value=column, else_=-1)
+
+
+_CARD = {
+    "id": cards.c.id,
+    "item": cards.c.item_id,
+    "class_": cards.c.class_id,
+    "turn": cards.c.turn,
+    "source": _number(cards.c.source, SOURCES),
+    "known": _number(cards.c.known, WORDS),
+}
+_ANSWER = {
+    "id": answers.c.id,
+    "person": answers.c.annotator,
+    "card": answers.c.card_id,
+    "word": _number(answers.c.answer, WORDS),
+    "seconds": answers.c.seconds,
+    "at": answers.c.answered_at,
+    "is_decision": answers.c.tab == LEADS_TAB,
+    "stands": answers.c.undone_at.is_(None),
+    "is_hinted": answers.c.hint.is_not(None),
+}
 
 
 @dataclass(frozen=True)
 class AnswerColumns:
     """All cards, and the answers that stand, in the order in which they were given.
 
-    Each answer has a place in arrays of one length; so has each card. Items and classes are
-    numbered from 0, as rows are.
+    Each answer has a place in arrays of one length. Items and classes are numbered from 0.
     """
 
     n_cards_of: IntArray  # cards of each class, other than the lead's and control cards
@@ -78,8 +92,8 @@ class AnswerColumns:
     known: IntArray  # the right answer on a control card, a place in WORDS; else -1
     person: IntArray  # place in people
     word: IntArray  # place in WORDS
-    seconds: npt.NDArray[np.float64]  # NaN where it is not known
-    at: npt.NDArray[np.float64]
+    seconds: FloatArray  # NaN where it is not known
+    at: FloatArray
     is_decision: BoolArray  # by the lead, about a pair
     people: tuple[str, ...]
     left_out: BoolArray  # of people
@@ -90,179 +104,111 @@ class AnswerCache:
 
     def __init__(self, project: Project) -> None:
         self._project, self._lock = project, threading.Lock()
-        self._cards, self._answers = _Cards(), _Answers()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._cards: Columns = {name: np.zeros(0) for name in _CARD}
+        self._answers: Columns = {name: np.zeros(0) for name in _ANSWER}
+        self._question = np.zeros(0, np.int64)  # of each card
+        self._people: dict[str, int] = {}
 
     def read(self) -> AnswerColumns:
         """Read what is new, and return everything that stands."""
         with self._lock, self._project.reading() as connection:
-            if not self._cards.read_new(connection):
-                self._cards = _Cards()
-                self._cards.read_new(connection)
-            if not self._answers.read_new(connection):
-                self._answers = _Answers()
-                self._answers.read_new(connection)
+            if not (self._read_cards(connection) and self._read_answers(connection)):
+                self._forget()
+                self._read_cards(connection)
+                self._read_answers(connection)
             gone = select(people.c.name).where(people.c.left_out_at.is_not(None))
             left_out = set(connection.execute(gone).scalars())
-            return _combine(self._cards, self._answers, left_out)
+            n_classes = connection.execute(select(func.max(classes.c.id))).scalar_one() or 0
+            return self._combine(left_out, n_classes)
 
-
-class _Columns:
-    """Arrays that grow, by number."""
-
-    def __init__(self, **kinds: Any) -> None:
-        self._arrays = {name: np.zeros(1024, kind) for name, kind in kinds.items()}
-        self.last = 0  # the largest number
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        return self._arrays[name][: self.last + 1]
-
-    def put(self, numbers: Sequence[int], **values: Any) -> None:
-        """Store values under their numbers."""
-        place = np.asarray(numbers)
-        self.last = max(self.last, int(place.max()))
-        for name, array in self._arrays.items():
-            if len(array) <= self.last:
-                array = np.concatenate([array, np.zeros(self.last, array.dtype)])
-                self._arrays[name] = array
-            if name in values:
-                array[place] = values[name]
-
-
-class _Cards(_Columns):
-    """The cards by their number; 0 is no card."""
-
-    def __init__(self) -> None:
-        kinds: dict[str, Any] = dict.fromkeys(("item", "class_", "turn"), np.int32)
-        super().__init__(**kinds, source=np.int16, known=np.int16, is_there=np.bool_)
-        self.n_cards = 0
-        self._counted = (0, 0)  # all cards, and those that were not drawn at random
-        self.question, self.n_questions = np.zeros(0, np.int64), 0
-
-    def read_new(self, connection: Connection) -> bool:
-        """Read new cards; return whether what is known is what there is."""
+    def _read_cards(self, connection: Connection) -> bool:
+        """Read new cards; return whether the cache has what there is."""
         n_cards = connection.execute(select(func.count()).select_from(cards)).scalar_one()
         others = select(func.count()).where(cards.c.source != text(f"'{RANDOM}'"))  # by its index
-        counted = (n_cards, connection.execute(others).scalar_one())
-        if n_cards == self.n_cards:
-            return counted == self._counted
-        for rows in _read_in_blocks(connection, select(*_CARD), cards.c.id, self.last):
-            numbers, item, class_, turn, source, known = zip(*rows, strict=True)
-            self.put(
-                numbers,
-                item=item,
-                class_=class_,
-                turn=turn,
-                source=_encode(source, SOURCES),
-                known=[WORDS.index(word) if word else -1 for word in known],
-                is_there=True,
-            )
-            self.n_cards += len(rows)
-        self._number_questions()
-        is_other = self["is_there"] & (self["source"] != SOURCES.index(RANDOM))
-        self._counted = (self.n_cards, int(np.count_nonzero(is_other)))
-        return counted == self._counted
+        n_others = connection.execute(others).scalar_one()
+        if n_cards != len(self._cards["id"]):
+            self._cards = _read_more(connection, _CARD, self._cards)
+            item, class_ = self._cards["item"], self._cards["class_"]
+            pair = item * (1 + class_.max(initial=0)) + class_
+            self._question = np.unique(pair, return_inverse=True)[1]
+        is_other = self._cards["source"] != _RANDOM
+        return bool(n_cards == len(is_other) and n_others == np.count_nonzero(is_other))
 
-    def _number_questions(self) -> None:
-        pair = self["item"].astype(np.int64) * (1 + int(self["class_"].max())) + self["class_"]
-        known, self.question = np.unique(pair, return_inverse=True)
-        self.n_questions = len(known)
-
-
-class _Answers(_Columns):
-    """The answers by their number."""
-
-    def __init__(self) -> None:
-        kinds: dict[str, Any] = {"card": np.int32, "person": np.int32, "word": np.int16}
-        kinds |= {"seconds": np.float64, "at": np.float64}
-        super().__init__(
-            **kinds, is_decision=np.bool_, stands=np.bool_, is_there=np.bool_, is_hinted=np.bool_
-        )
-        self.people: dict[str, int] = {}
-
-    def read_new(self, connection: Connection) -> bool:
-        """Read new answers, and which are undone; return whether that is all there is."""
-        counted = connection.execute(select(func.count()).select_from(answers)).scalar_one()
-        for start in (self.last, max(self.last - LATE, 0)):
-            if counted != np.count_nonzero(self["is_there"]):
-                for rows in _read_in_blocks(connection, select(*_ANSWER), answers.c.id, start):
-                    self._put_answers(rows)
+    def _read_answers(self, connection: Connection) -> bool:
+        """Read new answers, and which are undone; return whether the cache has what there is."""
         is_undone = answers.c.undone_at.is_not(None)
+        n_answers = connection.execute(select(func.count()).select_from(answers)).scalar_one()
         undone = select(func.count()).select_from(answers).where(is_undone)
-        n_known = np.count_nonzero(self["is_there"] & ~self["stands"])
-        if connection.execute(undone).scalar_one() != n_known:
-            numbers = fetch_all(connection, select(answers.c.id).where(is_undone))
-            self["stands"][[number for (number,) in numbers]] = False
-        return bool(counted == np.count_nonzero(self["is_there"]))
+        for again in (0, LATE):
+            n_known = len(self._answers["id"])
+            if n_answers != n_known:
+                kept = {
+                    name: column[: max(n_known - again, 0)]
+                    for name, column in self._answers.items()
+                }
+                self._answers = _read_more(connection, _ANSWER, kept, self._people)
+        stands = self._answers["stands"]
+        if connection.execute(undone).scalar_one() != np.count_nonzero(stands == 0):
+            numbers = [
+                number for (number,) in fetch_all(connection, select(answers.c.id).where(is_undone))
+            ]
+            stands[np.isin(self._answers["id"], numbers)] = 0
+        return bool(n_answers == len(stands))
 
-    def _put_answers(self, rows: Sequence[Any]) -> None:
-        numbers, card, person, word, seconds, at, tab, undone, hint = zip(*rows, strict=True)
-        for name in dict.fromkeys(person):
-            self.people.setdefault(name, len(self.people))
-        self.put(
-            numbers,
-            card=card,
-            person=[self.people[name] for name in person],
-            word=_encode(word, WORDS),
-            seconds=np.array(seconds, dtype=float),
-            at=at,
-            is_decision=[name == LEADS_TAB for name in tab],
-            stands=[moment is None for moment in undone],
-            is_there=True,
-            is_hinted=[probability is not None for probability in hint],
+    def _combine(self, left_out: set[str], n_classes: int) -> AnswerColumns:
+        """Return what stands, with the cards that it is about."""
+        known, turn = self._cards, self._cards["turn"]
+        given = {
+            name: column[self._answers["stands"] > 0] for name, column in self._answers.items()
+        }
+        card = np.searchsorted(known["id"], given["card"])
+        of_card = {name: column[card].astype(np.int64) for name, column in known.items()}
+        is_hinted = (given["is_hinted"] > 0) & (of_card["source"] != _CONTROL)
+        names = sorted(self._people)
+        by_number = np.empty(len(names), np.int64)
+        by_number[[self._people[name] for name in names]] = np.arange(len(names))
+        class_ = known["class_"].astype(np.int64) - 1
+        return AnswerColumns(
+            n_cards_of=np.bincount(class_[turn < DECISION], minlength=n_classes),
+            n_questions_of=np.bincount(class_[turn == 0], minlength=n_classes),
+            id=given["id"].astype(np.int64),
+            item=of_card["item"] - 1,
+            class_=of_card["class_"] - 1,
+            question=self._question[card],
+            source=np.where(is_hinted, _HINT, of_card["source"]),
+            known=of_card["known"],
+            person=by_number[given["person"].astype(np.int64)],
+            word=given["word"].astype(np.int64),
+            seconds=given["seconds"],
+            at=given["at"],
+            is_decision=given["is_decision"] > 0,
+            people=tuple(names),
+            left_out=np.isin(names, list(left_out)),
         )
 
 
-def _combine(known: _Cards, given: _Answers, left_out: set[str]) -> AnswerColumns:
-    """Return what stands, with the cards that it is about."""
-    stands = np.flatnonzero(given["stands"])
-    card = given["card"][stands]
-    is_hinted = given["is_hinted"][stands] & (known["source"][card] != SOURCES.index(CONTROL))
-    is_drawn = known["is_there"] & (known["turn"] < DECISION)
-    is_first = known["is_there"] & (known["turn"] == 0)
-    n_classes = int(known["class_"].max())
-    names = sorted(given.people)
-    place = np.zeros(len(names), np.int64)
-    place[[given.people[name] for name in names]] = np.arange(len(names))
-    count = {
-        name: np.bincount(known["class_"][rows] - 1, minlength=n_classes)
-        for name, rows in (("cards", is_drawn), ("questions", is_first))
-    }
-    return AnswerColumns(
-        n_cards_of=count["cards"],
-        n_questions_of=count["questions"],
-        id=stands,
-        item=known["item"][card].astype(np.int64) - 1,
-        class_=known["class_"][card].astype(np.int64) - 1,
-        question=known.question[card] if len(card) else np.zeros(0, np.int64),
-        source=np.where(is_hinted, SOURCES.index(HINT), known["source"][card]),
-        known=known["known"][card].astype(np.int64),
-        person=place[given["person"][stands]],
-        word=given["word"][stands].astype(np.int64),
-        seconds=given["seconds"][stands],
-        at=given["at"][stands],
-        is_decision=given["is_decision"][stands],
-        people=tuple(names),
-        left_out=np.array([name in left_out for name in names], dtype=bool),
-    )
-
-
-def _encode(words: Iterable[str], known: Sequence[str]) -> list[int]:
-    place = {word: number for number, word in enumerate(known)}
-    return [place[word] for word in words]
-
-
-def _read_in_blocks(
-    connection: Connection, query: Select[Any], number: Any, after: int
-) -> Iterator[list[Any]]:
-    """Give the rows with a larger number, some at a time."""
+def _read_more(
+    connection: Connection,
+    columns: dict[str, Any],
+    known: Columns,
+    people: dict[str, int] | None = None,
+) -> Columns:
+    """Return columns with the rows that come after those that are known."""
+    number, parts = columns["id"], [np.array(list(known.values()))]
+    after = int(known["id"][-1]) if len(known["id"]) else 0
     while True:
-        block = query.where(number > after).order_by(number).limit(ROWS_AT_ONCE)
-        rows = fetch_all(connection, block)
+        block = select(*columns.values()).where(number > after).order_by(number)
+        rows = fetch_all(connection, block.limit(ROWS_AT_ONCE))
+        if people is not None:  # who answered is the second column
+            rows = [(row[0], people.setdefault(row[1], len(people)), *row[2:]) for row in rows]
         if rows:
-            yield rows
+            parts.append(np.array(rows, dtype=float).T)
             after = rows[-1][0]
         if len(rows) < ROWS_AT_ONCE:
-            return
+            return dict(zip(columns, np.concatenate(parts, axis=1), strict=True))
 
 
 DRAWS = 2000
@@ -307,8 +253,6 @@ def _compute_kappa(shares: npt.NDArray[np.float64]) -> Any:
 
 ENOUGH = 100  # exclusions of a class: the standard error of a mean is a tenth of the spread
 LONGEST = 60.0  # seconds that an answer counts for at most: people go for coffee
-IS_CHOSEN = np.isin(SOURCES, [ACTIVE, MODEL, HINT])
-_RANDOM, _CONTROL = SOURCES.index(RANDOM), SOURCES.index(CONTROL)
 
 
 @dataclass(frozen=True)
@@ -419,7 +363,7 @@ def summarise_classes(
     is_card = (said.source != _CONTROL) & ~said.is_decision
     drawn, every = questions.is_drawn, np.ones(len(questions.class_), dtype=bool)
     columns = {
-        "n_cards": _pad(said.n_cards_of, n),
+        "n_cards": said.n_cards_of,
         "n_done": np.bincount(said.class_[is_card], minlength=n),
         "n_skipped": np.bincount(said.class_[counts & is_skip], minlength=n),
         "n_asked": questions.count(every, n),
@@ -434,43 +378,32 @@ def summarise_classes(
         "drawn_possible": questions.count(drawn & questions.possible, n),
         "left": n_items - _count_items(said, counts & ~is_chosen, n),
     }
-    pairs = [
-        np.bincount(questions.class_, questions.pairs[k], minlength=n).astype(int) for k in range(3)
-    ]
+    pairs = np.array(
+        [np.bincount(questions.class_, weights, minlength=n) for weights in questions.pairs]
+    )
     rate = divide(int(questions.no_only.sum()), len(questions.class_))
     paces = measure_paces(said.seconds[counts], said.class_[counts], n)
     for k, name in enumerate(names):
-        of_class = {key: int(column[k]) for key, column in columns.items()}
-        agreement = measure_agreement([column[k] for column in pairs])
-        yield _describe_class(name, of_class, agreement, rate, paces[k])
-
-
-def _describe_class(
-    name: str,
-    count: dict[str, int],
-    agreement: Agreement,
-    rate: float,
-    pace: tuple[float, float],
-) -> ClassSummary:
-    """Return what is known about a class, from what was counted."""
-    drawn, no, yes = count["drawn"], count["drawn_no"], count["drawn_yes"]
-    missing = count_missing(count["n_excluded"], count["n_asked"], rate)
-    n_open = count["n_cards"] - count["n_done"]
-    kept = {key: value for key, value in count.items() if key.startswith("n_")}
-    return ClassSummary(
-        name=name,
-        **kept,
-        agreement=agreement,
-        seconds=pace[0],
-        seconds_left=n_open * pace[1] if n_open else 0.0,
-        share_no=divide(no, drawn),
-        share_maybe=divide(drawn - no - yes, drawn),
-        share_yes=divide(yes, drawn),
-        prior_lower=1 - bound_share(drawn - yes, drawn),
-        prior_bound=bound_share(count["drawn_possible"], drawn),
-        more_cards=min(missing, count["left"]),
-        can_be_enough=missing <= count["left"],
-    )
+        count = {key: int(column[k]) for key, column in columns.items()}
+        n_drawn, no, yes, possible, left = (
+            count.pop(key) for key in ("drawn", "drawn_no", "drawn_yes", "drawn_possible", "left")
+        )
+        missing = count_missing(count["n_excluded"], count["n_asked"], rate)
+        n_open = count["n_cards"] - count["n_done"]
+        yield ClassSummary(
+            name=name,
+            **count,
+            agreement=measure_agreement(pairs[:, k]),
+            seconds=paces[k][0],
+            seconds_left=n_open * paces[k][1] if n_open else 0.0,
+            share_no=divide(no, n_drawn),
+            share_maybe=divide(n_drawn - no - yes, n_drawn),
+            share_yes=divide(yes, n_drawn),
+            prior_lower=1 - bound_share(n_drawn - yes, n_drawn),
+            prior_bound=bound_share(possible, n_drawn),
+            more_cards=min(missing, left),
+            can_be_enough=missing <= left,
+        )
 
 
 def measure_paces(
@@ -523,11 +456,6 @@ def bound_share(part: int, whole: int) -> float:
     if part == whole:
         return 1.0
     return float(betaincinv(part + 1, whole - part, CONFIDENCE))
-
-
-def _pad(column: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """Return a column with zeros for classes that have no card yet."""
-    return np.concatenate([column, np.zeros(max(size - len(column), 0), column.dtype)])
 
 
 @dataclass(frozen=True)
@@ -615,22 +543,12 @@ def _count_agreement(said: AnswerColumns, given: BoolArray, n: int) -> IntArray:
     return np.stack([agreed, np.bincount(person, every[question] - 1, minlength=n)], 1).astype(int)
 
 
-LATEST = 12  # answers that a page shows
 RECENT = 1800.0  # seconds by which the present pace is measured
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What is known about a project.
-
-    Examples
-    --------
-    >>> from comes.annotate import summarise, trial_project
-    >>> with trial_project() as project:
-    ...     summary = summarise(project)
-    >>> [row.name for row in summary.to_ask]  # no class has a hundred exclusions
-    ['weather', 'sport']
-    """
+    """What is known about a project."""
 
     n_items: int
     n_classes: int
@@ -641,7 +559,6 @@ class Summary:
     agreement: Agreement
     classes: tuple[ClassSummary, ...]
     people: tuple[PersonSummary, ...]
-    latest: tuple[dict[str, Any], ...]
     seconds_left: float  # of one person's work; NaN while nobody has answered
     per_hour: float  # answers of all people, at the pace of the last half hour
     made_at: float
@@ -691,7 +608,17 @@ class Summary:
 
 
 def summarise(project: Project) -> Summary:
-    """Return what is known about a project.
+    """Return what the answers of a project amount to.
+
+    Parameters
+    ----------
+    project : Project
+
+    Returns
+    -------
+    summary : Summary
+        With counts, the agreement of people, and a summary for each of the ``classes`` and
+        ``people``; ``table()`` has a row per class.
 
     Examples
     --------
@@ -723,7 +650,6 @@ def summarise_said(project: Project, said: AnswerColumns) -> Summary:
         agreement=measure_agreement(questions.pairs.sum(axis=1)),
         classes=rows,
         people=summarise_people(said),
-        latest=tuple(_list_latest(said, is_card, project)),
         seconds_left=float(np.sum([row.seconds_left for row in rows])),
         per_hour=_measure_recent(said.at[is_card]),
         made_at=time.time(),
@@ -735,20 +661,3 @@ def _measure_recent(at: npt.NDArray[np.float64]) -> float:
     """Return the answers per hour at the pace of the last half hour; 0 if nobody is at work."""
     recent = at[at > time.time() - RECENT]
     return 3600 * len(recent) / max(time.time() - recent.min(), 60.0) if len(recent) else 0.0
-
-
-def _list_latest(
-    said: AnswerColumns, rows: npt.NDArray[np.bool_], project: Project
-) -> Iterator[dict[str, Any]]:
-    found = np.flatnonzero(rows)
-    newest = found[np.lexsort([-said.id[found], -said.at[found]])[:LATEST]]
-    item_names, class_names = project.item_names, project.class_names
-    for k in newest:
-        yield {
-            "item": item_names[said.item[k]],
-            "number": int(said.item[k]) + 1,
-            "class": class_names[said.class_[k]],
-            "answer": WORDS[said.word[k]],
-            "annotator": said.people[said.person[k]],
-            "at": float(said.at[k]),
-        }

@@ -95,15 +95,13 @@ def as_dataset(data: Dataset | str | Path, reading: ReadOptions | None) -> Datas
     return read_project(data, reading) if is_project(data) else open_dataset(data, reading)
 
 
-def with_text_column(data: Dataset | str | Path, reading: ReadOptions | None) -> ReadOptions | None:
+def with_text_column(
+    data: Dataset | str | Path, dataset: Dataset, reading: ReadOptions | None
+) -> ReadOptions | None:
     """Return the reading, which for a project of texts says that they are texts."""
-    if isinstance(data, Dataset) or not is_project(data) or (reading and reading.given):
-        return reading
-    from comes.annotate import open_project
-
-    project = open_project(data)
-    project.engine.dispose()
-    return ReadOptions(text=["text"]) if project.kind == "text" else reading
+    is_said = isinstance(data, Dataset) or not is_project(data) or (reading and reading.given)
+    is_table = isinstance(dataset.X, pd.DataFrame)
+    return ReadOptions(text=["text"]) if is_table and not is_said else reading
 
 
 def reading_files(reading: ReadOptions | None) -> tuple[str | Path | None, ...]:

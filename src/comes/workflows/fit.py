@@ -184,8 +184,8 @@ def fit_model(
         kept["buffer_rows"] = buffer_rows
         train = partial(classifier.fit_stream, dataset, **kept)
     else:
-        reading = with_text_column(data, reading)
         dataset = as_dataset(data, reading)
+        reading = with_text_column(data, dataset, reading)
         answers = dataset.known_answers().rename_labels(dataset.label_names)
         if priors is not None:
             seed = chosen.get("random_state", 0)

@@ -1,16 +1,10 @@
-"""How far everybody is, and how far one person: counted seldom, and kept up to date in between.
-
-Counting takes tens of milliseconds in a large project, so a server counts again only after a while,
-and adds what it stores itself. What other servers store is seen at the next count.
-"""
+"""The pages on which people answer: cards and grid, joining, guidelines, and how far they are."""
 
 import math
-import threading
 import time
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Connection, func, select, text
@@ -48,101 +42,54 @@ from comes.annotate.web.app import (
     read_name,
 )
 
-FRESH = 10.0  # seconds between two counts of all cards
-FRESH_PERSON = 60.0  # of the answers of a person
-FRESH_BARRED = 900.0  # and of the cards that are not for a person, which takes longest
+FRESH = 1.0  # seconds for which the cards of everybody are not counted again
+FRESH_BARRED = 900.0  # and those that are not for a person, which takes longest
 MOST_PEOPLE = 1000  # whose counts are kept
-
-Value = TypeVar("Value")
 _OTHER = cards.alias("other")
 
 
-def count_progress(connection: Connection, annotator: str) -> dict[str, Any]:
-    """Return what `ProgressCounter.read` does, counted anew."""
-    own = _count_own(connection, annotator), _count_barred(connection, annotator)
-    return _join_counts(_count_all(connection), *own)
-
-
-@dataclass(frozen=True)
-class _Counted(Generic[Value]):
-    """A count, and when it was taken: never, unless told."""
-
-    value: Value
-    at: float = -math.inf
-
-
 class ProgressCounter:
-    """Knows how far everybody is.
-
-    Parameters
-    ----------
-    project : Project
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     ProgressCounter(project).read("Ada")
-    {'total': 4, 'done': 1, 'mine': 0, 'seconds': 0.0, 'left': 3}
-    """
+    """Counts how far everybody is, and one person; in a large project not everything each time."""
 
     def __init__(self, project: Project) -> None:
-        self._project, self._lock = project, threading.Lock()
-        self._n_changes = 0
-        self._all = _Counted((0, 0))
-        self._own: dict[str, _Counted[tuple[int, float]]] = {}
-        self._barred: dict[str, _Counted[int]] = {}
+        self._project = project
+        self._all, self._all_at = (0, 0), -math.inf
+        self._barred: dict[str, tuple[int, float]] = {}
 
-    def read(self, annotator: str) -> dict[str, Any]:
-        """Return the numbers of cards and of what a person did; it may wait for the database.
+    def read(self, annotator: str, *, is_exact: bool = False) -> dict[str, Any]:
+        """Return the cards in ``total`` and ``done``, and what concerns a person.
 
-        Returns
-        -------
-        counts : dict
-            Cards in ``total`` and ``done``; of this person, the answers (``mine``), their
-            ``seconds``, and the cards ``left`` that this person may still get.
+        That are the answers (``mine``), their ``seconds``, and the cards ``left`` to get.
         """
         now = time.monotonic()
-        with self._lock:
-            whole, before = self._all, self._n_changes
-            own = self._own.get(annotator, _Counted((0, 0.0)))
-            barred = self._barred.get(annotator, _Counted(0))
         with self._project.reading() as connection:
-            if now - whole.at >= FRESH:
-                whole = _Counted(_count_all(connection), now)
-            if now - own.at >= FRESH_PERSON:
-                own = _Counted(_count_own(connection, annotator), now)
-            if now - barred.at >= FRESH_BARRED:
-                barred = _Counted(_count_barred(connection, annotator), now)
-        with self._lock:
-            if before == self._n_changes:  # else nobody knows whether the change was counted
-                if len(self._own) >= MOST_PEOPLE:
-                    self._own.clear()
+            if is_exact or now > self._all_at + FRESH:
+                self._all, self._all_at = _count_cards(connection), now
+            barred, at = self._barred.get(annotator, (0, -math.inf))
+            if is_exact or now > at + FRESH_BARRED:
+                barred = _count_barred(connection, annotator)
+                if len(self._barred) >= MOST_PEOPLE:
                     self._barred.clear()
-                self._all, self._own[annotator] = whole, own
-            self._barred[annotator] = barred
-        return _join_counts(whole.value, own.value, barred.value)
+                self._barred[annotator] = barred, now
+            columns = func.count(), func.coalesce(func.sum(answers.c.seconds), 0.0)
+            own = select(*columns).where(*_standing_of(annotator))
+            mine, seconds = connection.execute(own).one()
+        total, n_open = self._all
+        return {
+            "total": total,
+            "done": total - n_open,
+            "mine": mine,
+            "seconds": round(float(seconds), 1),
+            "left": max(n_open - barred, 0),
+        }
 
-    def add(self, annotator: str, n_answers: int, seconds: float) -> None:
-        """Take answers into account that were stored."""
-        with self._lock:
-            self._n_changes += 1
-            total, n_open = self._all.value
-            self._all = replace(self._all, value=(total, n_open - n_answers))
-            if annotator in self._own:
-                own = self._own[annotator]
-                mine, spent = own.value
-                self._own[annotator] = replace(own, value=(mine + n_answers, spent + seconds))
-
-    def forget(self, annotator: str) -> None:
-        """Count again next time, since this person has taken something back."""
-        with self._lock:
-            self._n_changes += 1
-            self._all = _Counted((0, 0))
-            self._own.pop(annotator, None)
+    def add(self, n_answers: int) -> None:
+        """Take answers into account until the cards are counted again."""
+        total, n_open = self._all
+        self._all = total, n_open - n_answers
 
 
-def _count_all(connection: Connection) -> tuple[int, int]:
+def _count_cards(connection: Connection) -> tuple[int, int]:
     """Return how many cards there are, and how many are open, other than controls and decisions."""
     total = select(func.count()).select_from(cards).scalar_subquery()
     is_open = select(func.count()).select_from(cards).where(~cards.c.is_done).scalar_subquery()
@@ -150,17 +97,6 @@ def _count_all(connection: Connection) -> tuple[int, int]:
     special = select(func.count(), func.count().filter(~cards.c.is_done))
     apart, n_apart = connection.execute(special.where(cards.c.turn >= text(str(DECISION)))).one()
     return whole - apart, n_open - n_apart
-
-
-def _select_standing(annotator: str) -> tuple[Any, Any]:
-    return answers.c.annotator == annotator, answers.c.undone_at.is_(None)
-
-
-def _count_own(connection: Connection, annotator: str) -> tuple[int, float]:
-    """Return the answers of a person, and their seconds."""
-    columns = func.count(), func.coalesce(func.sum(answers.c.seconds), 0.0)
-    mine, seconds = connection.execute(select(*columns).where(*_select_standing(annotator))).one()
-    return mine, float(seconds)
 
 
 def _count_barred(connection: Connection, annotator: str) -> int:
@@ -175,20 +111,13 @@ def _count_barred(connection: Connection, annotator: str) -> int:
         .select_from(answers)
         .join(cards, cards.c.id == answers.c.card_id)
         .join(_OTHER, is_other)
-        .where(*_select_standing(annotator), ~_OTHER.c.is_done)
+        .where(*_standing_of(annotator), ~_OTHER.c.is_done)
     )
     return connection.execute(query).scalar_one()
 
 
-def _join_counts(whole: tuple[int, int], own: tuple[int, float], barred: int) -> dict[str, Any]:
-    (total, n_open), (mine, seconds) = whole, own
-    return {
-        "total": total,
-        "done": total - n_open,
-        "mine": mine,
-        "seconds": round(seconds, 1),
-        "left": max(n_open - barred, 0),
-    }
+def _standing_of(annotator: str) -> tuple[Any, Any]:
+    return answers.c.annotator == annotator, answers.c.undone_at.is_(None)
 
 
 class AnswerPages:
@@ -255,9 +184,9 @@ class AnswerPages:
         now, by_item = time.time(), body.mode == "grid"
         lease = partial(lease_cards, asker=asker, now=now, lease=self._site.lease)
         leased = await self._site.run_command(partial(lease, by_item=by_item, has=body.has))
-        if not leased:
-            self._counter.forget(asker.annotator)  # the page says how it ended, so it must be true
-        counted = await run_in_threadpool(self._counter.read, asker.annotator)
+        # Without cards, the page says how it ended: then nothing is left out of the count.
+        count = partial(self._counter.read, asker.annotator, is_exact=not leased)
+        counted = await run_in_threadpool(count)
         frozen = None
         if not leased:
             frozen = await run_in_threadpool(self._site.project.read_setting, FROZEN)
@@ -273,16 +202,11 @@ class AnswerPages:
         """Store answers; the reply comes when they are on disk."""
         body = await read_body(request, AnswersBody)
         asker, now = Asker(self._site.require_name(request), body.tab), time.time()
-        sent = body.answers
         n_new = await self._site.run_command(
-            partial(store_answers, asker=asker, sent=sent, now=now, lease=self._site.lease)
+            partial(store_answers, asker=asker, sent=body.answers, now=now, lease=self._site.lease)
         )
-        if n_new == len(sent):
-            seconds = sum(answer.seconds or 0.0 for answer in sent)
-            self._counter.add(asker.annotator, n_new, seconds)
-        elif n_new:
-            self._counter.forget(asker.annotator)
-        return JSONResponse({"stored": len(sent)})
+        self._counter.add(n_new)
+        return JSONResponse({"stored": len(body.answers)})
 
     async def undo(self, request: Request) -> Response:
         """Undo answers."""
@@ -291,7 +215,7 @@ class AnswerPages:
         undone = await self._site.run_command(
             partial(undo_answers, asker=asker, keys=body.keys, now=now, lease=self._site.lease)
         )
-        self._counter.forget(asker.annotator)
+        self._counter.add(-len(undone))
         return JSONResponse({"cards": undone})
 
     async def history(self, request: Request) -> Response:

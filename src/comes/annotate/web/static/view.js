@@ -123,8 +123,8 @@ export function showProgress({ total, done, mine, left }, pace, canUndo) {
   find("progress").max = Math.max(total, 1);
   find("progress").value = done;
   find("counts").textContent = word("progress", { done, total, mine });
-  const parts = pace ? [word("pace", { n: Math.round(pace) }), left ? timeLeft(left, pace) : ""] : [];
-  find("pace").textContent = parts.filter(Boolean).join(" · ");
+  find("pace").textContent = pace ? word("pace", { n: Math.round(pace) }) : "";
+  find("left").textContent = pace && left ? timeLeft(left, pace) : "";
   find("undo").setAttribute("aria-disabled", String(!canUndo));
 }
 
