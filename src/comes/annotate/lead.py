@@ -96,9 +96,19 @@ def show_disagreements(
     histories = read_histories(connection, pairs)
     gone = select(people.c.name).where(people.c.left_out_at.is_not(None))
     left_out = set(connection.execute(gone).scalars())
-    return [
-        {**_describe_pair(connection, *pair), **_weigh(histories[pair], left_out)} for pair in pairs
-    ]
+    shown = []
+    for pair in pairs:
+        about = _describe_pair(connection, *pair)
+        about["said"] = [
+            row
+            for row in histories[pair]
+            if row["undone_at"] is None
+            and row["source"] != CONTROL
+            and row["tab"] != LEADS_TAB
+            and row["annotator"] not in left_out
+        ]
+        shown.append({**about, "decision": find_decision(histories[pair])})
+    return shown
 
 
 def _describe_pair(connection: Connection, item: int, class_: int) -> dict[str, Any]:
@@ -117,13 +127,6 @@ def _describe_pair(connection: Connection, item: int, class_: int) -> dict[str, 
     ).all()
     noted = [row._mapping for row in written]
     return {"item": item, "class_number": class_, **about._mapping, "notes": noted}
-
-
-def _weigh(history: Sequence[dict[str, Any]], left_out: set[str]) -> dict[str, Any]:
-    """Return what people say now, and what the lead decided."""
-    stands = [row for row in history if row["undone_at"] is None and row["source"] != CONTROL]
-    said = [row for row in stands if row["tab"] != LEADS_TAB and row["annotator"] not in left_out]
-    return {"said": said, "decision": find_decision(history)}
 
 
 def find_decision(history: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

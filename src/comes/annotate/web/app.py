@@ -24,7 +24,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from comes.annotate.asking import (
     ASKS_YES,
@@ -129,13 +129,13 @@ class Guard:
     Without links no token is needed, and everybody is a lead.
     """
 
-    def __init__(self, app: ASGIApp, links: KnownLinks | None) -> None:
-        self._app, self._links = app, links
+    def __init__(self, app: Starlette, links: KnownLinks | None) -> None:
+        self.app, self._links = app, links
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to a request."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)  # start and end of the server
+            await self.app(scope, receive, send)  # start and end of the server
             return
 
         async def send_with_headers(message: Message) -> None:
@@ -146,7 +146,7 @@ class Guard:
             await send(message)
 
         refusal = await self._intercept_request(scope)
-        await (refusal or self._app)(scope, receive, send_with_headers)
+        await (refusal or self.app)(scope, receive, send_with_headers)
 
     async def _intercept_request(self, scope: Scope) -> Response | None:
         """Return a refusal, or the page that stores the token; None lets the request through."""
@@ -341,7 +341,7 @@ async def receive_file(
         try:
             async for part in request.stream():
                 if file.tell() + len(part) > most:
-                    raise RefusedError(413, f"{path.name}: {_limit(most)}")
+                    raise RefusedError(413, _limit(most))
                 await run_in_threadpool(file.write, part)
             file.close()
             os.replace(file.name, path)
@@ -349,7 +349,7 @@ async def receive_file(
             reason = "the connection closed before the file was complete"
             raise RefusedError(400, reason) from None
         except OSError as error:
-            reason = f"{path.name} cannot be stored: {error.strerror}"
+            reason = f"the file cannot be stored: {error.strerror}"
             raise RefusedError(507, reason) from None
         finally:
             Path(file.name).unlink(missing_ok=True)

@@ -158,6 +158,7 @@ OLDEST = 60.0  # seconds after which it waits in any case
 MANY = 20_000  # cards of a project whose answers are read when the server starts
 AT_ONCE = 20  # disagreements on a page
 ROWS = 50  # answers on a page
+FILTERS = ("item", "class", "person", "state")  # of answers
 EXAMPLES = 3  # pictures of a class
 ADDRESSES = "addresses"  # the setting that holds where the project is served
 EXPORTS: dict[str, tuple[Callable[[Project, Path], Any], tuple[str, ...]]] = {
@@ -269,26 +270,14 @@ class LeadPages:
 
     async def _show(self, tab: str, read: ReadPage, request: Request) -> Response:
         summary, said = await self._summarise()
-        return await run_in_threadpool(self._render, tab, read, request, summary, said)
+        values: dict[str, Any] = {"tab": tab, "mode": "lead", "role": "lead"}
+        values |= {"name": read_name(request), "summary": summary, "kind": self._project.kind}
 
-    def _render(
-        self,
-        tab: str,
-        read: ReadPage,
-        request: Request,
-        summary: Summary,
-        said: AnswerColumns,
-    ) -> Response:
-        return self._site.render_page(
-            f"lead_{tab}.html.jinja",
-            summary=summary,
-            kind=self._project.kind,
-            tab=tab,
-            mode="lead",
-            role="lead",
-            name=read_name(request),
-            **read(request, summary, said),
-        )
+        def render_tab() -> Response:
+            more = read(request, summary, said)
+            return self._site.render_page(f"lead_{tab}.html.jinja", **values, **more)
+
+        return await run_in_threadpool(render_tab)
 
     def _read_overview(self, _: Request, summary: Summary, said: AnswerColumns) -> dict[str, Any]:
         examples = _pick_examples(said) if self._project.kind == "image" else {}
@@ -298,7 +287,7 @@ class LeadPages:
     def _read_answers(self, request: Request, _: Summary, said: AnswerColumns) -> dict[str, Any]:
         given = request.query_params
         names = self._project.class_names
-        wanted = {name: given.get(name, "") for name in ("item", "class", "person", "state")}
+        wanted = {name: given.get(name, "").replace("\0", "") for name in FILTERS}
         class_ = names.index(wanted["class"]) + 1 if wanted["class"] in names else None
         with self._project.reading() as connection:
             rows = browse_answers(

@@ -38,7 +38,7 @@ LEASE = 300.0  # seconds that a silent tab keeps its cards
 STATIC = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def make_app(project: Project, *, needs_token: bool = False, lease: float = LEASE) -> ASGIApp:
+def make_app(project: Project, *, needs_token: bool = False, lease: float = LEASE) -> Guard:
     """Return the application that serves a project; without tokens, everybody is a lead."""
     site = Site(project, lease)
     routes = [
@@ -51,9 +51,7 @@ def make_app(project: Project, *, needs_token: bool = False, lease: float = LEAS
     return guard_routes(routes, KnownLinks(project) if needs_token else None, site.lifespan)
 
 
-def guard_routes(
-    routes: Sequence[Route], links: KnownLinks | None, lifespan: Any = None
-) -> ASGIApp:
+def guard_routes(routes: Sequence[Route], links: KnownLinks | None, lifespan: Any) -> Guard:
     """Return an application of some routes, with our scripts, what refusals say, and the guard."""
     handlers: dict[Any, Any] = {
         RefusedError: _respond_refusal,

@@ -4,24 +4,25 @@ Until there is a project, its folder does not exist: files that are sent wait in
 beside it. Then the same server serves the project.
 """
 
-import asyncio
 import hmac
 import json
 import shutil
 import tempfile
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
 import pandas as pd
 from pydantic import Field, StringConstraints
+from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from comes.annotate.asking import (
     LANGUAGES,
@@ -136,8 +137,7 @@ class Setup:
             found = [path for path in self._uploads.iterdir() if not path.name.startswith(".")]
             self._sizes = {path.name: path.stat().st_size for path in found}
         self._making = threading.Lock()
-        self._ending = asyncio.Event()
-        self._started: asyncio.Task[None] | None = None
+        self._running = AsyncExitStack()
         routes = [
             Route("/setup", self.show),
             *(Route(path, RedirectResponse("/setup")) for path in ("/", "/join", "/grid", "/lead")),
@@ -146,20 +146,18 @@ class Setup:
             Route("/api/setup/items", self.count_items, methods=["POST"]),
             Route("/api/setup/project", self.make_project, methods=["POST"]),
         ]
-        self._app = guard_routes(routes, None if token is None else _FirstLink(token))
+        link = None if token is None else _FirstLink(token)
+        self._app = guard_routes(routes, link, self._lifespan)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to a request, or start and end with the server."""
-        if scope["type"] != "lifespan":
-            await self._app(scope, receive, send)
-            return
-        await receive()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        self._ending.set()
-        if self._started is not None:
-            await self._started
-        await send({"type": "lifespan.shutdown.complete"})
+        await self._app(scope, receive, send)
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Run what the project needs, once there is one, as long as the server runs."""
+        async with self._running:
+            yield
 
     async def show(self, request: Request) -> Response:
         """Show the page."""
@@ -185,10 +183,12 @@ class Setup:
         name = clean_file_name(request.path_params["name"])
         if not name.lower().endswith((*PICTURE_ENDINGS, ".zip", *TABLES)):
             raise RefusedError(
-                422, f"{name} is no picture, no .zip and no table ({', '.join(TABLES)})"
+                422, f"this is no picture, no .zip and no table ({', '.join(TABLES)})"
             )
         if name.casefold() in map(str.casefold, self._sizes):
-            raise RefusedError(409, f"{name} is there already; remove it, or rename the new one")
+            raise RefusedError(
+                409, "a file of this name is there already; remove it, or rename this one"
+            )
         if len(self._sizes) >= MOST_UPLOADS:
             raise RefusedError(413, f"at most {MOST_UPLOADS} files are taken; send them as a .zip")
         left = MOST_BYTES - sum(self._sizes.values())
@@ -200,7 +200,7 @@ class Setup:
             path = await receive_file(request, self._uploads, name, min(left, LARGEST_UPLOAD))
             self._sizes[name] = path.stat().st_size
         except BaseException:
-            del self._sizes[name]
+            self._sizes.pop(name, None)
             raise
         return JSONResponse({"name": name, "size": self._sizes[name]})
 
@@ -232,7 +232,7 @@ class Setup:
         except _FieldError as error:
             return _respond_wrong(error)
         app = make_app(project, needs_token=not is_open, lease=self._lease)
-        await self._start(app)
+        await self._running.enter_async_context(app.app.router.lifespan_context(app.app))
         self._app = app
         return JSONResponse({"next": "/lead/people", "warnings": told})
 
@@ -329,25 +329,6 @@ class Setup:
         if not is_kept:
             shutil.rmtree(self._uploads, ignore_errors=True)
         return project
-
-    async def _start(self, app: ASGIApp) -> None:
-        """Start an application as a server would; it ends with this one."""
-        has_started = asyncio.get_running_loop().create_future()
-        messages = iter(["lifespan.startup"])
-
-        async def receive() -> Message:
-            if kind := next(messages, None):
-                return {"type": kind}
-            await self._ending.wait()
-            return {"type": "lifespan.shutdown"}
-
-        async def send(message: Message) -> None:
-            if not has_started.done():
-                has_started.set_result(message["type"])
-
-        lifespan = app({"type": "lifespan", "state": {}}, receive, send)
-        self._started = asyncio.ensure_future(lifespan)
-        await has_started
 
 
 def _respond_wrong(error: _FieldError) -> Response:

@@ -1,6 +1,6 @@
 // A new project: sends files one by one, counts what there will be, and makes it.
 
-import { listenToDrops, post, sentence, showQuestion, tell } from "./requests.js";
+import { listenToDrops, post, showQuestion, tell } from "./requests.js";
 
 const PAUSE = 500; // milliseconds after typing
 const MAKING = 3_600_000; // all pictures are looked at
@@ -43,7 +43,7 @@ async function sendFiles(chosen) {
     };
     show(0);
     const error = file.size > Number(form.dataset.largest) ? "it is too large" : await sendFile(file, show);
-    if (error) refused.push(`${file.name}: ${sentence(error)}`);
+    if (error) refused.push(`${file.name}: ${error}.`);
     done += 1;
     gone += file.size;
   }
@@ -63,11 +63,12 @@ function queueFiles(chosen) {
 
 // Return the files of a drop; those in folders, too.
 async function readDrop({ items }) {
-  const entries = [...items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+  const entries = [...items].map((item) => item.webkitGetAsEntry() ?? item.getAsFile()).filter(Boolean);
   const read = [];
   while (entries.length) {
     const entry = entries.shift();
-    if (entry.isFile) read.push(await new Promise((resolve, reject) => entry.file(resolve, reject)));
+    if (entry instanceof File) read.push(entry);
+    else if (entry.isFile) read.push(await new Promise((resolve, reject) => entry.file(resolve, reject)));
     else {
       const reader = entry.createReader();
       for (let part = null; part === null || part.length; entries.push(...part)) {
