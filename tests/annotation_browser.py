@@ -56,7 +56,11 @@ def scene_project(
 
 
 def text_project(
-    home: Path, texts: Sequence[str], names: Sequence[str] = ("sport",), by: By = "class", **asking: Any
+    home: Path,
+    texts: Sequence[str],
+    names: Sequence[str] = ("sport",),
+    by: By = "class",
+    **asking: Any,
 ) -> Project:
     """Return a project that asks about all of some texts."""
     home.mkdir(exist_ok=True)
@@ -147,7 +151,9 @@ def swipe(page: Any, points: Sequence[tuple[float, float]], pause: float = 0.0) 
     touch = page.context.new_cdp_session(page)
     for k, (x, y) in enumerate(points):
         touches = {"touchPoints": [{"x": x, "y": y}]}
-        touch.send("Input.dispatchTouchEvent", {"type": "touchMove" if k else "touchStart", **touches})
+        touch.send(
+            "Input.dispatchTouchEvent", {"type": "touchMove" if k else "touchStart", **touches}
+        )
         if pause:
             page.wait_for_timeout(pause)
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})

@@ -205,7 +205,9 @@ def finger(rng: random.Random, box: dict[str, float], way: tuple[int, int]) -> l
     x = box["x"] + box["width"] / 2 - dx * length / 2 + rng.uniform(-20, 20)
     y = box["y"] + box["height"] / 2 - dy * length / 2 + rng.uniform(-20, 20)
     n_moves = rng.randint(1, 12)
-    return [(x + dx * length * k / n_moves, y + dy * length * k / n_moves) for k in range(n_moves + 1)]
+    return [
+        (x + dx * length * k / n_moves, y + dy * length * k / n_moves) for k in range(n_moves + 1)
+    ]
 
 
 @pytest.mark.parametrize(("kind", "n"), [("picture", 100), ("text", 25)])

@@ -128,7 +128,9 @@ def test_nothing_is_kept_of_somebody_else(browser: Any, tmp_path: Path) -> None:
         page.goto(address)
         skip_introduction(page)
         wait(page)
-        page.wait_for_function("async () => (await caches.match('/').then(r => r?.text()))?.includes('Bob')")
+        page.wait_for_function(
+            "async () => (await caches.match('/').then(r => r?.text()))?.includes('Bob')"
+        )
         assert not any(">Ada<" in text for text in page.evaluate(texts))
 
 
