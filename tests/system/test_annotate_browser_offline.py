@@ -1,6 +1,8 @@
-"""The annotation page without a network, in a real browser: nothing is lost, and it says what is so."""
+"""The annotation page without a network, and its end: nothing is lost, and it says what is so."""
 
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,18 @@ KEPT = """async () => {
   const kept = await caches.open("comes").then((cache) => cache.keys());
   return kept.map(({ url }) => new URL(url).pathname);
 }"""
-PICTURES_KEPT = f"async () => (await ({KEPT})()).filter((path) => /items/.test(path)).length >= 8"
+TEXTS_KEPT = """async () => {
+  const kept = await caches.open("comes").then((cache) => cache.matchAll());
+  return (await Promise.all(kept.map((reply) => reply.text()))).join();
+}"""
+
+
+def poll(page: Any, script: str, holds: Callable[[Any], bool]) -> None:
+    """Wait for what a script resolves to; `wait_for_function` takes a promise for an answer."""
+    until = time.monotonic() + 30
+    while not holds(found := page.evaluate(script)):
+        assert time.monotonic() < until, found
+        page.wait_for_timeout(50)
 
 
 def make(home: Path, kind: str) -> Project:
@@ -40,10 +53,9 @@ def make(home: Path, kind: str) -> Project:
 
 def wait_until_kept(page: Any, kind: str) -> None:
     page.wait_for_function("() => navigator.serviceWorker.controller")
-    page.wait_for_load_state("networkidle")
-    page.wait_for_function(f"async () => (await ({KEPT})()).includes('/static/annotate.js')")
-    if kind == "pictures":
-        page.wait_for_function(PICTURES_KEPT)
+    n_pictures = 8 if kind == "pictures" else 0
+    wanted = {"/", "/static/annotate.js", "/static/annotate.css", "/static/item.js"}
+    poll(page, KEPT, lambda kept: wanted <= {*kept} and str(kept).count("/items/") == n_pictures)
 
 
 def test_answers_without_a_network_wait_and_are_sent_once(browser: Any, tmp_path: Path) -> None:
@@ -115,23 +127,20 @@ def go_on_alone(page: Any, said: dict[Any, str]) -> None:
 
 def test_nothing_is_kept_of_somebody_else(browser: Any, tmp_path: Path) -> None:
     project = make(tmp_path, "texts")
-    texts = "async () => Promise.all((await (await caches.open('comes')).matchAll()).map(r => r.text()))"
     with serve_in_thread(project) as address:
         page = open_page(browser, address)
         wait_until_kept(page, "texts")
         page.goto(f"{address}/lead")
         assert sorted(path for path in page.evaluate(KEPT) if "static" not in path) == ["/"]
-        assert any(">Ada<" in text for text in page.evaluate(texts))
+        assert ">Ada<" in page.evaluate(TEXTS_KEPT)
         page.context.clear_cookies()
         cookie = {"name": "comes_name", "value": "Bob", "url": address}
         page.context.add_cookies([cookie])  # as if another window had joined
         page.goto(address)
         skip_introduction(page)
         wait(page)
-        page.wait_for_function(
-            "async () => (await caches.match('/').then(r => r?.text()))?.includes('Bob')"
-        )
-        assert not any(">Ada<" in text for text in page.evaluate(texts))
+        poll(page, TEXTS_KEPT, lambda texts: ">Bob<" in texts)
+        assert ">Ada<" not in page.evaluate(TEXTS_KEPT)
 
 
 def test_who_is_no_longer_let_in_has_nothing_kept(browser: Any, tmp_path: Path) -> None:
@@ -145,12 +154,11 @@ def test_who_is_no_longer_let_in_has_nothing_kept(browser: Any, tmp_path: Path) 
         wait(page)
         wait_until_kept(page, "texts")
         revoke_links(project)
-        page.wait_for_function(  # the server reads its links now and then
-            "async () => (await fetch('/api/history')).status === 401", polling=200
-        )
+        status = "fetch('/api/history').then((reply) => reply.status)"
+        poll(page, status, lambda found: found == 401)  # the server reads its links now and then
         page.keyboard.press("x")
         wait(page, "stopped")
-        page.wait_for_function(f"async () => (await ({KEPT})()).length === 0")
+        poll(page, KEPT, lambda kept: kept == [])
         assert page.evaluate("sessionStorage.getItem('comes-cards')") is None
         assert stored(project) == []
         assert "1 answer is kept in this browser" in page.inner_text("#alarm")

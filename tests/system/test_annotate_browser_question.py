@@ -20,6 +20,7 @@ from annotation_browser import (
     wait_for_words,
 )
 from comes.annotate import serve_in_thread
+from comes.annotate.asking import read_words
 from comes.annotate.schema import answers, cards, items
 
 pytestmark = pytest.mark.needs("chromium")
@@ -199,7 +200,7 @@ def test_a_guess_of_a_model_is_shown_and_stored_and_answers_nothing(
             for _ in range(2):
                 wait(page)
                 item = page.inner_text("#item-name")
-                shown[item] = " ".join(page.locator(".guess").all_inner_texts())
+                shown[item] = "".join(page.locator(".guess").all_inner_texts())
                 assert page.locator('.choice[aria-pressed="true"], .before, .aimed').count() == 0
                 page.keyboard.press("x")
                 page.keyboard.press("Enter")
@@ -207,9 +208,11 @@ def test_a_guess_of_a_model_is_shown_and_stored_and_answers_nothing(
                     wait_for_item(page, item, gone=True)
             settle(page)
         wait(page, "finished")
-    guess = "A model’s guess: {} % yes"
-    assert shown == {"0": guess.format(83), "1": guess.format(0), "2": "", "3": ""}
+    guess = read_words("en")["guess"]
+    assert guess.endswith("guess: {percent} % yes")
+    expected = {"0": guess.format(percent=83), "1": guess.format(percent=0), "2": "", "3": ""}
+    assert shown == expected
     query = select(items.c.name, answers.c.hint).join_from(answers, cards).join(items)
     with project.reading() as connection:
-        stored_hints = dict(connection.execute(query).tuples().all())
+        stored_hints = {row.name: row.hint for row in connection.execute(query)}
     assert stored_hints == {"0": 0.83, "1": 0.0, "2": None, "3": None}
