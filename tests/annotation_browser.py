@@ -68,7 +68,7 @@ def text_project(
     (home / "texts.csv").write_text(f"item,text\n{rows}")
     (home / "classes.txt").write_text("\n".join(names) + "\n")
     sources = home / "texts.csv", home / "classes.txt"
-    return create_project(home / "project", *sources, rate=1, by=by, **asking)
+    return create_project(home / "Zeitung", *sources, rate=1, by=by, **asking)
 
 
 def digit_project(home: Path, n: int, overlap: float = 0.0) -> tuple[Project, Dataset]:

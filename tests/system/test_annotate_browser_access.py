@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from importlib.resources import files
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
-from robots import run_robots
 
 from annotation_browser import (
     DESKTOP,
@@ -17,9 +17,11 @@ from annotation_browser import (
     skip_introduction,
     wait,
 )
-from browser import launch_browser
-from comes.annotate import create_project, serve_in_thread, summarise
+from comes.annotate import create_project, serve_in_thread
+from comes.annotate.cards import Answer
+from comes.annotate.lead import list_disagreements
 from comes.annotate.schema import cards
+from projects import Desk
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -29,12 +31,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": DESKTOP},
     "dark phone": {**ON_PHONE, "color_scheme": "dark"},
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launch_browser() as opened:
-        yield opened
 
 
 def find_faults(page: Any) -> list[str]:
@@ -103,11 +99,11 @@ def test_no_page_has_a_serious_fault(browser: Any, tmp_path: Path, way: str) -> 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_no_page_of_the_lead_has_a_serious_fault(browser: Any, tmp_path: Path, way: str) -> None:
-    found = draw_scenes(tmp_path / "pictures", 6)
+    draw_scenes(tmp_path / "pictures", 6)
     (tmp_path / "classes.txt").write_text("boat\nhouse\n")
     sources = tmp_path / "pictures", tmp_path / "classes.txt"
     project = create_project(tmp_path / "photos", *sources, rate=1, overlap=1)
-    said = iter(["no", "yes", "maybe"] * len(found) * 4)
+    words: Iterator[Answer] = cycle(["no", "yes", "maybe"])
     faults: dict[str, list[str]] = {}
     with serve_in_thread(project) as address:
         page = open_page(browser, address, **WAYS[way])
@@ -115,8 +111,9 @@ def test_no_page_of_the_lead_has_a_serious_fault(browser: Any, tmp_path: Path, w
         page.locator("#note-form .main").click()
         page.wait_for_selector("#note-dialog:not([open])", state="attached")
         page.goto("about:blank")  # the cards are free again
-        run_robots(address, 2, lambda item, label: next(said))
-        assert summarise(project).n_disagreements > 0
+        for name in ("Bob", "Eva"):
+            Desk(project, name, f"tab-of-{name}").answer_all(lambda _: next(words))
+        assert len(list_disagreements(project)) > 0
         for place in ("lead", "lead/disagreements", "lead/notes"):
             page.goto(f"{address}/{place}")
             faults[place] = find_faults(page)

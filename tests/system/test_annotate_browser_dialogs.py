@@ -1,7 +1,6 @@
 """Around the cards, in a real browser: joining, languages, keys, comments, guidelines."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,11 @@ from annotation_browser import (
     settle,
     skip_introduction,
     stored,
+    text_project,
     wait,
     wait_for_item,
 )
-from browser import launch_browser
-from comes.annotate import Project, create_project, serve_in_thread
+from comes.annotate import serve_in_thread
 from comes.annotate.asking import read_words
 from comes.annotate.schema import notes
 
@@ -30,36 +29,30 @@ pytestmark = pytest.mark.needs("chromium")
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launch_browser() as opened:
-        yield opened
-
-
-def make(home: Path, n: int = 4, by: Any = "class", **asking: Any) -> Project:
-    """Return a project that asks about two classes of a few German texts."""
-    rows = "".join(f"Nr{k},Ein Tor {k}\n" for k in range(n))
-    (home / "texts.csv").write_text(f"item,text\n{rows}")
-    (home / "classes.txt").write_text("Sport\nWetter\n")
-    sources = home / "texts.csv", home / "classes.txt"
-    return create_project(home / "Zeitung", *sources, rate=1, by=by, **asking)
+TEXTS = [f"Ein Tor {k}" for k in range(4)]
+CLASSES = ["Sport", "Wetter"]
 
 
 # Joining
 
 
 def test_joining_shows_what_comes_and_no_tabs(browser: Any, tmp_path: Path) -> None:
-    with serve_in_thread(make(tmp_path)) as address:
+    with serve_in_thread(text_project(tmp_path, TEXTS, CLASSES)) as address:
         page = browser.new_page()
         page.goto(address)
         assert "4 texts, 2 classes" in page.inner_text("main")
         assert "Is this text about Sport?" in page.inner_text(".sample")
         assert page.locator("nav a").count() == 0
+        sample = page.locator(".sample li")  # words, which nobody would press
+        assert sample.all_inner_texts() == ["✕ No", "? Cannot tell", "✓ Yes"]
+        assert sample.evaluate_all(
+            "all => all.every(one => getComputedStyle(one).borderStyle === 'none')"
+        )
         page.close()
 
 
 def test_a_name_that_differs_in_case_is_asked_about(browser: Any, tmp_path: Path) -> None:
-    project = make(tmp_path)
+    project = text_project(tmp_path, TEXTS, CLASSES)
     with serve_in_thread(project) as address:
         open_page(browser, address, "Ada").context.close()
         page = browser.new_context().new_page()
@@ -102,7 +95,9 @@ def test_the_german_page_shows_no_english(browser: Any, tmp_path: Path) -> None:
     )
     (tmp_path / "guide").mkdir()
     (tmp_path / "guide" / "Sport.md").write_text("Alles mit Ball")
-    project = make(tmp_path, by="item", language="de", guidelines=tmp_path / "guide")
+    project = text_project(
+        tmp_path, TEXTS, CLASSES, by="item", language="de", guidelines=tmp_path / "guide"
+    )
     seen: set[str] = set()
     with serve_in_thread(project) as address:
         page = browser.new_context().new_page()
@@ -139,7 +134,7 @@ def test_the_german_page_shows_no_english(browser: Any, tmp_path: Path) -> None:
 
 
 def test_a_browser_may_choose_another_language(browser: Any, tmp_path: Path) -> None:
-    with serve_in_thread(make(tmp_path)) as address:
+    with serve_in_thread(text_project(tmp_path, TEXTS, CLASSES)) as address:
         page = open_page(browser, address)
         name = card_of(page)[1]
         assert page.inner_text("#heading") == f"Is this text about {name}?"
@@ -155,7 +150,7 @@ def test_a_browser_may_choose_another_language(browser: Any, tmp_path: Path) -> 
 
 
 def test_keys_are_chosen_kept_and_refused_where_they_clash(browser: Any, tmp_path: Path) -> None:
-    project = make(tmp_path)
+    project = text_project(tmp_path, TEXTS, CLASSES)
     with serve_in_thread(project) as address:
         page = open_page(browser, address)
         page.keyboard.press("?")
@@ -192,15 +187,16 @@ def test_keys_are_chosen_kept_and_refused_where_they_clash(browser: Any, tmp_pat
 
 
 def test_a_comment_and_a_flag_reach_the_lead(browser: Any, tmp_path: Path) -> None:
-    project = make(tmp_path)
+    project = text_project(tmp_path, TEXTS, CLASSES)
     with serve_in_thread(project) as address:
         page = open_page(browser, address)
         page.keyboard.press("c")
         page.keyboard.type("x y: cut off?")  # words, not answers
+        page.keyboard.press("Enter")  # another line
+        page.keyboard.type("or blurred")
         assert page.inner_text("#note-about").startswith(card_of(page)[1])
-        page.keyboard.press("Tab")
-        page.keyboard.press("Tab")
-        page.keyboard.press("Enter")
+        assert "Ctrl+Enter sends" in page.inner_text("#note-dialog")
+        page.keyboard.press("Control+Enter")
         page.wait_for_selector("#note-dialog:not([open])", state="attached")
         assert "the lead will see it" in page.inner_text("#notice")
         answer(page, "x")
@@ -211,7 +207,7 @@ def test_a_comment_and_a_flag_reach_the_lead(browser: Any, tmp_path: Path) -> No
         with project.reading() as connection:
             rows = connection.execute(select(notes).order_by(notes.c.id)).all()
         assert [(row.annotator, row.text) for row in rows] == [
-            ("Ada", "x y: cut off?"),
+            ("Ada", "x y: cut off?\nor blurred"),
             ("Ada", ""),
         ]
         assert stored(project) == [("Ada", "no")]
@@ -229,7 +225,7 @@ def test_guidelines_are_shown_beside_the_item_and_are_never_markup(
     for name in ("Sport", "Wetter"):
         (guide / f"{name}.md").write_text(text)
         Image.new("RGB", (300, 200), (40, 90, 160)).save(guide / f"{name}-1.jpg")
-    with serve_in_thread(make(tmp_path, guidelines=guide)) as address:
+    with serve_in_thread(text_project(tmp_path, TEXTS, CLASSES, guidelines=guide)) as address:
         page = open_page(browser, address)
         page.on("dialog", lambda dialog: pytest.fail("a script ran"))
         assert not page.locator("#guide").is_visible()

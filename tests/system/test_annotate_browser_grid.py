@@ -1,6 +1,5 @@
 """The grid in a real browser: three answers for every class, and none for what was not seen."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from annotation_browser import (
     wait,
     wait_for_item,
 )
-from browser import launch_browser
 from comes.annotate import Project, create_project, serve_in_thread
 from comes.annotate.schema import cards
 
@@ -35,12 +33,6 @@ SCROLLED = """() => new Promise((resolve) => {
   };
   look();
 })"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launch_browser() as opened:
-        yield opened
 
 
 def open_grid(browser: Any, address: str, **options: Any) -> Any:

@@ -1,13 +1,12 @@
-"""The question in a real browser: three answers, changes of class, long texts, the introduction."""
+"""The question in a real browser: three answers, changes of class, guesses, the introduction."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from annotation_browser import (
-    ON_PHONE,
     answer,
     card_of,
     open_page,
@@ -15,25 +14,23 @@ from annotation_browser import (
     settle,
     stored,
     stored_pairs,
+    text_project,
     wait,
     wait_for_item,
+    wait_for_words,
 )
-from browser import launch_browser
-from comes.annotate import Project, create_project, serve_in_thread
+from comes.annotate import serve_in_thread
+from comes.annotate.asking import read_words
+from comes.annotate.schema import answers, cards, items
 
 pytestmark = pytest.mark.needs("chromium")
 
-LONG = "A sentence that goes on. " * 300
-
+TEXTS, CLASSES = ["some words", "more words", "few words"], ["sport", "art"]
 
 # Press a key that ends a class; at the moment of the change, before a person could look, press
 # others and click. Return what was on the screen, and how long nothing was taken.
 PRESS_AT_CHANGE = """(key) => new Promise((resolve) => {
   const find = (place) => document.querySelector(place);
-  const middle = (element) => {
-    const box = element.getBoundingClientRect();
-    return box.x + box.width / 2;
-  };
   const press = (key, code) =>
     document.body.dispatchEvent(new KeyboardEvent("keydown", { key, code, bubbles: true }));
   const page = find("#page");
@@ -46,13 +43,11 @@ PRESS_AT_CHANGE = """(key) => new Promise((resolve) => {
       for (let k = 0; k < 5; k += 1) press("y", "KeyY");
       find("#maybe").click();
       if (state !== "shown") return;
-      const now = find("#change .new");
       Object.assign(seen, {
         disabled: find("#no").getAttribute("aria-disabled"),
         notice: find("#notice").innerText,
-        new: now.innerText,
-        size: parseFloat(getComputedStyle(now).fontSize),
-        offset: middle(now) - middle(find("#stage")),
+        new: find("#class").innerText,
+        colour: getComputedStyle(find(".question")).backgroundColor,
       });
     } else if (start !== null) {
       observer.disconnect();
@@ -61,21 +56,6 @@ PRESS_AT_CHANGE = """(key) => new Promise((resolve) => {
   }).observe(page, { attributeFilter: ["data-guarded", "data-state"] });
   press(key, "Key" + key.toUpperCase());
 })"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launch_browser() as opened:
-        yield opened
-
-
-def text_project(home: Path, n: int, text: str = "some words", **asking: Any) -> Project:
-    """Return a project that asks about two classes of a few texts."""
-    rows = "".join(f'{k},"{text} {k}"\n' for k in range(n))
-    (home / "texts.csv").write_text(f"item,text\n{rows}")
-    (home / "classes.txt").write_text("sport\nart\n")
-    sources = home / "texts.csv", home / "classes.txt"
-    return create_project(home / "project", *sources, rate=1, **asking)
 
 
 def test_the_plain_question_is_answered_by_three_keys(browser: Any, tmp_path: Path) -> None:
@@ -104,7 +84,9 @@ def test_the_plain_question_is_answered_by_three_keys(browser: Any, tmp_path: Pa
 def test_without_yes_there_is_no_such_button_and_its_key_says_why(
     browser: Any, tmp_path: Path
 ) -> None:
-    project = text_project(tmp_path, 3, asks_yes=False, question="Could it be {class}?")
+    project = text_project(
+        tmp_path, TEXTS, CLASSES, asks_yes=False, question="Could it be {class}?"
+    )
     with serve_in_thread(project) as address:
         page = open_page(browser, address)
         assert page.inner_text("#heading") == f"Could it be {card_of(page)[1]}?"
@@ -120,7 +102,7 @@ def test_without_yes_there_is_no_such_button_and_its_key_says_why(
 def test_after_a_change_of_class_nothing_is_taken_for_half_a_second(
     browser: Any, tmp_path: Path
 ) -> None:
-    project = text_project(tmp_path, 3)
+    project = text_project(tmp_path, TEXTS, CLASSES)
     with serve_in_thread(project) as address:
         page = open_page(browser, address)
         first = card_of(page)[1]
@@ -130,7 +112,9 @@ def test_after_a_change_of_class_nothing_is_taken_for_half_a_second(
         assert guard["disabled"] == "true" and guard["milliseconds"] >= 499
         assert "One moment" in guard["notice"]
         wait(page)
-        assert guard["new"] != first and guard["size"] >= 32 and abs(guard["offset"]) < 5
+        assert guard["new"] == card_of(page)[1] != first
+        plain = "getComputedStyle(document.querySelector('.question')).backgroundColor"
+        assert guard["colour"] != page.evaluate(plain)  # the question stood out
         settle(page)
         assert stored(project) == [("Ada", "no")] * 3
         answer(page, "y")
@@ -139,35 +123,11 @@ def test_after_a_change_of_class_nothing_is_taken_for_half_a_second(
         page.keyboard.press("z")
         page.keyboard.press("z")  # back over the change, which is one too
         page.wait_for_function("c => document.querySelector('#class').innerText === c", arg=first)
-        assert page.locator("#change").is_visible()
-
-
-def test_space_scrolls_a_long_text_before_it_answers(browser: Any, tmp_path: Path) -> None:
-    project = text_project(tmp_path, 3, LONG)
-    with serve_in_thread(project) as address:
-        page = open_page(browser, address)
-        before = card_of(page)
-        assert page.locator("#below").is_visible()
-        more_below = (
-            "(({ scrollHeight, clientHeight, scrollTop }) => "
-            "scrollHeight - clientHeight - scrollTop > 8)(document.querySelector('#stage'))"
-        )
-        n_presses = 0
-        while page.evaluate(more_below):
-            page.keyboard.press("Space")
-            n_presses += 1
-            assert card_of(page) == before and stored(project) == []
-        page.wait_for_selector("#below", state="hidden")
-        assert n_presses >= 2
-        answer(page, "Space")
-        settle(page)
-        assert stored(project) == [("Ada", "maybe")]
-        assert page.locator("#below").is_visible()  # the next text begins at its top
-        answer(page, "x")  # an answer that is no scrolling is taken at once
+        wait_for_words(page, "#notice", f"Now the question is about {first}")
 
 
 def test_the_last_answer_leaves_a_brief_trace(browser: Any, tmp_path: Path) -> None:
-    with serve_in_thread(text_project(tmp_path, 4)) as address:
+    with serve_in_thread(text_project(tmp_path, TEXTS, CLASSES)) as address:
         page = open_page(browser, address)
         page.evaluate("""() => {
             window.traces = [];
@@ -182,7 +142,7 @@ def test_the_last_answer_leaves_a_brief_trace(browser: Any, tmp_path: Path) -> N
 
 
 def test_the_introduction_practises_and_stores_nothing(browser: Any, tmp_path: Path) -> None:
-    project = text_project(tmp_path, 3)
+    project = text_project(tmp_path, TEXTS, CLASSES)
     with serve_in_thread(project) as address:
         page = open_page(browser, address, is_new=True)
         said = page.locator("#intro-feedback")
@@ -210,7 +170,7 @@ def test_the_introduction_practises_and_stores_nothing(browser: Any, tmp_path: P
 
 
 def test_the_introduction_of_a_project_without_yes(browser: Any, tmp_path: Path) -> None:
-    with serve_in_thread(text_project(tmp_path, 3, asks_yes=False)) as address:
+    with serve_in_thread(text_project(tmp_path, TEXTS, CLASSES, asks_yes=False)) as address:
         page = open_page(browser, address, is_new=True)
         for key in ("x", "Space", "Space"):
             page.keyboard.press(key)
@@ -219,52 +179,40 @@ def test_the_introduction_of_a_project_without_yes(browser: Any, tmp_path: Path)
         assert page.inner_text("#intro-question") == "Ready"
 
 
-@pytest.mark.parametrize(
-    ("way", "said"), [((-150, 0), "no"), ((150, 0), "yes"), ((0, -150), "maybe"), ((40, 0), None)]
-)
-def test_a_swipe_answers_on_a_phone(
-    browser: Any, tmp_path: Path, way: tuple[int, int], said: str | None
+def test_a_guess_of_a_model_is_shown_and_stored_and_answers_nothing(
+    browser: Any, tmp_path: Path
 ) -> None:
-    project, _ = scene_project(tmp_path, n=3)
-    with serve_in_thread(project) as address:
-        page = open_page(browser, address, **ON_PHONE)
-        assert "← No" in page.inner_text(".swipes")
-        name = page.inner_text("#item-name")
-        touch = page.context.new_cdp_session(page)
-        points = [(200 + way[0] * k / 5, 380 + way[1] * k / 5) for k in range(6)]
-        for k, (x, y) in enumerate(points):
-            kind = "touchStart" if k == 0 else "touchMove"
-            touch.send(
-                "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]}
-            )
-        assert page.locator("#swipe").is_visible() == (said is not None)
-        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-        if said:
-            wait_for_item(page, name, gone=True)
-        settle(page)
-        assert [word for _, word in stored(project)] == ([said] if said else [])
+    project = text_project(tmp_path, ["a", "b", "c", "d"], ["sport"], by="item")
 
+    def add_guesses(route: Any) -> None:
+        reply = route.fetch()
+        cards = reply.json()["cards"]
+        for card in cards:
+            card["hint"] = {"0": 0.83, "1": 0.0, "2": None}.get(card["name"])
+        route.fulfill(response=reply, json={**reply.json(), "cards": cards})
 
-def test_a_picture_is_zoomed_moved_and_shown_whole_again(browser: Any, tmp_path: Path) -> None:
-    project, _ = scene_project(tmp_path, n=3)
     with serve_in_thread(project) as address:
         page = open_page(browser, address)
-        scale = "new DOMMatrix(getComputedStyle(document.querySelector('#item img')).transform)"
-        page.keyboard.press("+")
-        page.keyboard.press("+")
-        assert page.evaluate(f"{scale}.a") == pytest.approx(2.25)
-        page.mouse.move(600, 400)
-        page.mouse.down()
-        page.mouse.move(560, 380, steps=4)
-        page.mouse.up()
-        before = page.evaluate(f"{scale}.e")
-        page.mouse.wheel(0, -400)
-        page.wait_for_function(f"() => {scale}.a > 5")
-        assert page.evaluate(f"{scale}.e") < before
-        page.locator("#whole").click()
-        assert page.evaluate(f"{scale}.a") == 1
-        page.mouse.dblclick(600, 400)
-        assert page.evaluate(f"{scale}.a") == pytest.approx(2.5)
-        answer(page, "x")
-        assert page.evaluate(f"{scale}.a") == 1  # of the next picture
-        assert page.complaints == []
+        page.route("**/api/cards", add_guesses)
+        shown = {}
+        for place in ("/", "/grid"):
+            page.goto(address + place)
+            for _ in range(2):
+                wait(page)
+                item = page.inner_text("#item-name")
+                shown[item] = "".join(page.locator(".guess").all_inner_texts())
+                assert page.locator('.choice[aria-pressed="true"], .before, .aimed').count() == 0
+                page.keyboard.press("x")
+                page.keyboard.press("Enter")
+                if len(shown) < 4:
+                    wait_for_item(page, item, gone=True)
+            settle(page)
+        wait(page, "finished")
+    guess = read_words("en")["guess"]
+    assert guess.endswith("guess: {percent} % yes")
+    expected = {"0": guess.format(percent=83), "1": guess.format(percent=0), "2": "", "3": ""}
+    assert shown == expected
+    query = select(items.c.name, answers.c.hint).join_from(answers, cards).join(items)
+    with project.reading() as connection:
+        stored_hints = {row.name: row.hint for row in connection.execute(query)}
+    assert stored_hints == {"0": 0.83, "1": 0.0, "2": None, "3": None}

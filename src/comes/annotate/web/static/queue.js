@@ -76,7 +76,7 @@ export async function keepForOffline() {
   await isThere;
   const loaded = performance.getEntriesByType("resource").map((entry) => new URL(entry.name).pathname);
   const kept = loaded.filter((path) => /^\/(static\/|items\/\d+$)/.test(path));
-  for (const path of new Set([location.pathname, ...kept])) fetch(path).catch(() => {});
+  for (const path of new Set([location.pathname, ...kept])) fetch(path).then((reply) => reply.blob()).catch(() => {});
 }
 
 // Forget what was kept to open without a network.
