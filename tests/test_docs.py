@@ -30,8 +30,8 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 QUICK = (
     "docs/start/annotation.md",
     *("docs/explain/assumptions.md", "docs/explain/risks.md", "docs/explain/candidate-sets.md"),
-    *("docs/guide/annotate.md", "docs/guide/annotate-growing.md", "docs/guide/own-loop.md"),
-    *("docs/guide/recipes.md", "docs/reference/annotate-api.md", "docs/reference/metrics.md"),
+    *("docs/guide/annotate.md", "docs/guide/own-loop.md", "docs/guide/recipes.md"),
+    "docs/reference/metrics.md",
 )
 START = "<!-- table: benchmarks/start_time/seconds\nwhat | `{what}`\nseconds | {seconds:.3g}\n-->"
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
