@@ -218,19 +218,19 @@ def try_requests(home: Path) -> dict[str, bool]:
         for text in ("a\0b", "\udfff"):
             body = {**tabs["bob"], "card": his, "text": text}
             held[f"note {text!r}"] = post("/api/notes", bob, body)[0] == 422
-        for path in LEADS:
-            held[f"annotator: {path}"] = ask(address, "GET", path, Cookie=eve)[0].status in (
+        for page in LEADS:
+            held[f"annotator: {page}"] = ask(address, "GET", page, Cookie=eve)[0].status in (
                 403,
                 404,
             )
         for name in CHANGES:
             held[f"annotator: {name}"] = post(f"/api/lead/{name}", eve, {})[0] == 403
         uploads = ["/api/lead/table/decisions/a.csv", "/api/setup/files/a.csv", "/setup/../a.csv"]
-        for path in uploads:
-            status = ask(address, "PUT", path, b"item,label,answer", Cookie=eve)[0].status
-            held[f"annotator: PUT {path}"] = status in (403, 404, 415)
-            status = ask(address, "PUT", path, b"item,label,answer")[0].status
-            held[f"nobody: PUT {path}"] = status == 401
+        for place in uploads:
+            status = ask(address, "PUT", place, b"item,label,answer", Cookie=eve)[0].status
+            held[f"annotator: PUT {place}"] = status in (403, 404, 415)
+            status = ask(address, "PUT", place, b"item,label,answer")[0].status
+            held[f"nobody: PUT {place}"] = status == 401
         for name in (
             "..%2f..%2fevil.csv",
             "%00.csv",
@@ -238,8 +238,8 @@ def try_requests(home: Path) -> dict[str, bool]:
             "a%5cb.csv",
             "a" * 300 + ".csv",
         ):
-            path = f"/api/lead/table/decisions/{name}"
-            status = ask(address, "PUT", path, b"item", Cookie=cookies)[0].status
+            place = f"/api/lead/table/decisions/{name}"
+            status = ask(address, "PUT", place, b"item", Cookie=cookies)[0].status
             held[f"upload as {name[:30]}"] = status in (404, 422)
         sent = ask(address, "PUT", uploads[0], b"", Cookie=cookies, **{"Content-Length": "9" * 9})
         held["upload of a gigabyte, as it says"] = sent[0].status == 413

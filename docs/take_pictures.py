@@ -22,7 +22,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from robots import run_robots
 
 from annotation_browser import THINGS, draw_scenes
-from comes.annotate import Asking, Project, create_project, serve_in_thread
+from comes.annotate import Project, create_project, serve_in_thread
 
 IMAGES = Path(__file__).parent / "images"
 LARGEST = 150_000  # bytes
@@ -103,7 +103,7 @@ def make_project(home: Path, n_scenes: int, by: Any) -> tuple[Project, Say]:
         rate=0.6,
         overlap=0.2 if n_scenes > 100 else 0,
         by=by,
-        asking=Asking(guidelines=guide),
+        guidelines=guide,
     )
     rng = np.random.default_rng(0)
 

@@ -58,8 +58,8 @@ def test_with_a_certificate_the_page_is_encrypted_and_cookies_secure(
     project: Project, certified: tuple[Path, Path]
 ) -> None:
     token = make_link(project, "annotator", "Ann")
-    options = dict(zip(("certificate", "key"), certified, strict=True))
-    with serve_in_thread(project, needs_token=True, **options) as address:
+    certificate, key = certified
+    with serve_in_thread(project, needs_token=True, certificate=certificate, key=key) as address:
         assert address.startswith("https://127.0.0.1:")
         port = port_of(address)
         entered = ask(port, f"/?token={token}", certified[0])

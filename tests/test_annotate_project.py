@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, func, insert, inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from annotation_site import dump
-from comes.annotate import Project, create_project, open_project, schema
+from comes.annotate import Project, create_project, open_project
 from comes.annotate.cards import sample_cards
 from comes.annotate.project import DATABASE, DESCRIPTION
 from comes.annotate.schema import cards, explain, items, open_engine, settings
@@ -104,7 +104,8 @@ def test_a_database_that_cannot_be_copied_is_left_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(WRITTEN, tmp_path / "old")
-    monkeypatch.setattr(schema.os, "replace", Mock(side_effect=OSError("No space left")))
+    failing = Mock(side_effect=OSError("No space left"))
+    monkeypatch.setattr("comes.annotate.schema.os.replace", failing)
     with pytest.raises(ComesError, match=r"copied before it is changed; the copy failed: No space"):
         open_project(tmp_path / "old")
     with closing(sqlite3.connect(tmp_path / "old" / DATABASE)) as found:

@@ -18,7 +18,7 @@ from comes.annotate import Project, import_answers, summarise
 from comes.annotate import summary as summary_module
 from comes.annotate.cards import Answer
 from comes.annotate.grow import add_chosen_cards, add_random_cards, reopen_skipped_cards
-from comes.annotate.schema import answers, cards, people
+from comes.annotate.schema import answers, cards, fetch_all, people
 from comes.annotate.summary import (
     ENOUGH,
     WORDS,
@@ -179,10 +179,9 @@ def test_only_what_is_new_is_read(projects: Projects, monkeypatch: pytest.Monkey
     desk, cache = Desk(project), AnswerCache(project)
     cache.read()
     read: list[int] = []
-    real = summary_module.fetch_all
 
     def fetch(*arguments: Any) -> list[Any]:
-        rows = real(*arguments)
+        rows = fetch_all(*arguments)
         read.append(len(rows))
         return rows
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -99,7 +100,7 @@ def test_a_target_is_checked_before_anything_is_read(tmp_path: Path) -> None:
         lambda: predict_items("none", "none.npz", tmp_path / "taken" / "none" / "p.csv"),
         lambda: convert_dataset("none.npz", tmp_path / "none" / "p.csv"),
         lambda: estimate_priors("none.npz", tmp_path / "none" / "p.csv"),
-        lambda: report_project("none", tmp_path / "none" / "p.html"),
+        lambda: report_project(Mock(), tmp_path / "none" / "p.html"),
         lambda: report_model("none", "none.npz", tmp_path / "taken"),
     ):
         with pytest.raises(ComesError, match=r"would be lost|is not a folder"):

@@ -17,6 +17,7 @@ from annotation_browser import (
     wait_for_item,
 )
 from comes.annotate import Project, create_project, serve_in_thread
+from comes.annotate.cards import By
 from comes.annotate.schema import cards
 
 pytestmark = pytest.mark.needs("chromium")
@@ -145,7 +146,8 @@ def test_on_a_phone_what_was_not_seen_has_no_answer(browser: Any, tmp_path: Path
 def test_the_tab_is_there_only_where_items_have_several_classes(
     browser: Any, tmp_path: Path
 ) -> None:
-    for by, n_tabs in (("class", 0), ("item", 1)):
+    ways: dict[By, int] = {"class": 0, "item": 1}
+    for by, n_tabs in ways.items():
         project, _ = scene_project(tmp_path / by, n=3, by=by)
         with serve_in_thread(project) as address:
             page = open_page(browser, address)

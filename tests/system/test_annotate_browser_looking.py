@@ -114,11 +114,16 @@ def pull(page: Any, dx: float, dy: float) -> None:
     swipe(page, [(x + dx * k / 4, y + dy * k / 4) for k in range(5)])
 
 
+def pull_both_ways(page: Any) -> None:
+    for dx in (-150, 150):
+        pull(page, dx, 0)
+
+
 TRIES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "keys": ("/", DESKTOP, lambda page: press(page, "x", "y")),
     "buttons": ("/", DESKTOP, lambda page: click(page, "#no", "#maybe", "#yes")),
     "buttons, phone": ("/", ON_PHONE, lambda page: click(page, "#no", "#maybe", "#yes")),
-    "swipes": ("/", ON_PHONE, lambda page: [pull(page, dx, 0) for dx in (-150, 150)]),
+    "swipes": ("/", ON_PHONE, pull_both_ways),
     "grid, keys": ("/grid", DESKTOP, lambda page: press(page, "1", "x", "n", "m", "Enter")),
     "grid, buttons": ("/grid", ON_PHONE, lambda page: click(page, ".choice", "#rest-no", "#done")),
     "small window": ("/", SMALL, lambda page: press(page, "x", "y")),

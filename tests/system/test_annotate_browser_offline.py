@@ -174,7 +174,7 @@ def test_the_end_counts_what_everybody_did(browser: Any, tmp_path: Path) -> None
         for _ in range(4):
             answer(other, "x")
         settle(other)  # and Bob holds six more
-        shown = Counter()
+        shown: Counter[tuple[str, str]] = Counter()
         page.context.set_offline(True)  # the last answers take a while
         while page.get_attribute("#page", "data-state") == "shown":
             shown[card_of(page)] += 1

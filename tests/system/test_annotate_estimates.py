@@ -1,8 +1,7 @@
 """Estimates from cards that a model draws, over more projects than `make test` has time for."""
 
-from test_annotate_drawing import check_estimates
-
 from projects import Projects
+from test_annotate_grow import check_estimates
 
 
 def test_estimates_from_forty_projects_are_right_on_average(projects: Projects) -> None:

@@ -24,7 +24,7 @@ from annotation_browser import (
 )
 from browser import launch_browser
 from comes.annotate import Project, create_project, export_answers, serve_in_thread
-from comes.annotate.cards import BLOCK
+from comes.annotate.cards import BLOCK, By
 from comes.annotate.schema import answers, cards
 from comes.answers import State
 from comes.datasets import open_dataset
@@ -121,11 +121,8 @@ def test_a_slow_network_is_not_felt_at_the_end_of_a_block(browser: Any, tmp_path
     project.engine.dispose()
 
 
-@pytest.mark.parametrize("mode", ["by class", "by item"])
-def test_a_whole_block_is_answered_without_a_network(
-    browser: Any, tmp_path: Path, mode: str
-) -> None:
-    by = mode.removeprefix("by ")
+@pytest.mark.parametrize("by", ["class", "item"])
+def test_a_whole_block_is_answered_without_a_network(browser: Any, tmp_path: Path, by: By) -> None:
     project, _ = scene_project(tmp_path, n=24, n_classes=2, by=by)
     with serve_in_thread(project) as address:
         page = open_page(browser, address)
