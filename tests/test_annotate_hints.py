@@ -7,15 +7,20 @@ from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from annotation_site import HERE, TAB, join, lease, text_project
-from comes.annotate import make_app
 from comes.annotate.schema import answers
+from comes.annotate.web.server import make_app
 
 
 @pytest.mark.parametrize(
     ("sent", "status", "stored"),
-    [({"hint": 0.83}, 200, 0.83), ({"hint": None}, 200, None), ({}, 200, None),
-     ({"hint": 1.2}, 422, None), ({"hint": "0.8"}, 422, None)],
-)  # fmt: skip
+    [
+        ({"hint": 0.83}, 200, 0.83),
+        ({"hint": None}, 200, None),
+        ({}, 200, None),
+        ({"hint": 1.2}, 422, None),
+        ({"hint": "0.8"}, 422, None),
+    ],
+)
 def test_the_guess_that_a_card_showed_is_stored(
     tmp_path: Path, sent: dict[str, object], status: int, stored: float | None
 ) -> None:
