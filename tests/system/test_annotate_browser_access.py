@@ -112,8 +112,8 @@ def test_no_page_of_the_lead_has_a_serious_fault(browser: Any, tmp_path: Path, w
         page.locator("#note-form .main").click()
         page.wait_for_selector("#note-dialog:not([open])", state="attached")
         page.goto("about:blank")  # the cards are free again
-        for name in ("Bob", "Eva"):
-            Desk(project, name, f"tab-of-{name}").answer_all(lambda _: next(words))
+        Desk(project, "Bob", "tab-of-Bob").answer_all(lambda _: next(words))
+        Desk(project, "Eva", "tab-of-Eva").answer_all(lambda _: "yes")
         assert find_disagreements(AnswerCache(project).read())
         for place in ("lead", "lead/disagreements", "lead/notes"):
             page.goto(f"{address}/{place}")

@@ -80,6 +80,13 @@ def held(project: Project) -> set[str | None]:
         return {row.annotator for row in connection.execute(query)}
 
 
+def wait_until_free(project: Project) -> None:
+    until = time.monotonic() + 120
+    while held(project):
+        assert time.monotonic() < until, "the cards are not given back"
+        time.sleep(0.02)
+
+
 # ---- a slow network, and none
 
 
@@ -201,10 +208,7 @@ def test_a_closed_tab_gives_its_cards_back_and_they_and_undo_are_found_again(
         assert held(project) == {"Ada"}
         context = page.context
         page.close(run_before_unload=True)  # as a person closes it; else it is killed
-        until = time.monotonic() + 120
-        while held(project):
-            assert time.monotonic() < until, "the cards are not given back"
-            time.sleep(0.02)
+        wait_until_free(project)
         again = context.new_page()
         again.goto(address)
         wait(again)
@@ -214,6 +218,7 @@ def test_a_closed_tab_gives_its_cards_back_and_they_and_undo_are_found_again(
         settle(again)
         assert len(stored(project)) == 2
         again.goto("about:blank")
+        wait_until_free(project)
         elsewhere = open_page(browser, address)  # a new browser
         assert card_of(elsewhere) == asked[-1]
         elsewhere.keyboard.press("z")

@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, tuple_, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Connection, func, insert, select, tuple_, update
 
 from comes.annotate.cards import RefusedError
 from comes.annotate.project import Project
@@ -26,10 +25,11 @@ from comes.annotate.schema import (
     answers,
     cards,
     classes,
+    insert_here,
     items,
     notes,
     people,
-    settings,
+    write_setting,
 )
 from comes.annotate.summary import MAYBE, NO, SKIP, SOURCES, YES, AnswerColumns
 from comes.errors import ComesError, listed
@@ -265,9 +265,7 @@ def leave_out(connection: Connection, name: str, *, is_left_out: bool, now: floa
 
 def freeze(connection: Connection, *, is_frozen: bool, now: float) -> None:
     """End the collection of answers, or go on with it."""
-    connection.execute(delete(settings).where(settings.c.name == FROZEN))
-    if is_frozen:
-        connection.execute(insert(settings).values(name=FROZEN, value=str(now)))
+    write_setting(connection, FROZEN, str(now) if is_frozen else None)
 
 
 def set_left_out(project: Project, name: str, is_left_out: bool = True) -> None:
@@ -354,9 +352,7 @@ def join_person(connection: Connection, name: str, *, is_same: bool, now: float)
         if not is_same:
             raise KnownNameError(alike[0])
         name = alike[0]
-    # Two servers may do this at the same moment.
-    dialects: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-    new = dialects[connection.dialect.name](people).values(name=name, joined_at=now)
+    new = insert_here(connection, people).values(name=name, joined_at=now)
     connection.execute(new.on_conflict_do_nothing())
     return name
 

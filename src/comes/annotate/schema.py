@@ -33,11 +33,11 @@ from sqlalchemy import (
     delete,
     event,
     false,
-    insert,
     inspect,
     select,
     text,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.schema import CreateTable
@@ -320,9 +320,18 @@ def read_setting(connection: Connection, name: str) -> str | None:
 
 def write_setting(connection: Connection, name: str, value: str | None) -> None:
     """Store a setting in place of an earlier value; None removes it."""
-    connection.execute(delete(settings).where(settings.c.name == name))
-    if value is not None:
-        connection.execute(insert(settings).values(name=name, value=value))
+    if value is None:
+        connection.execute(delete(settings).where(settings.c.name == name))
+        return
+    new = insert_here(connection, settings).values(name=name, value=value)
+    changed = new.on_conflict_do_update(index_elements=["name"], set_={"value": value})
+    connection.execute(changed)
+
+
+def insert_here(connection: Connection, table: Table) -> Any:
+    """Return the database's own INSERT, which may say what to do if another server was faster."""
+    dialects: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+    return dialects[connection.dialect.name](table)
 
 
 def insert_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
