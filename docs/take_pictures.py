@@ -66,9 +66,7 @@ def main(arguments: Sequence[str]) -> None:
         project, say = make_project(Path(name, "grid"), 20, "item")
         with serve_in_thread(project) as address:
             take_grid(browser, address, say)
-        project, say = make_project(Path(name, "end"), 8, "class")
-        with serve_in_thread(project) as address:
-            take_end(browser, address, say)
+        take_setup(browser, Path(name, "setup"))
         browser.close()
     too_large = [path.name for path in IMAGES.glob("annotate-*") if path.stat().st_size > LARGEST]
     if too_large:
@@ -139,36 +137,26 @@ def answer(page: Any, say: Say) -> None:
 
 
 def take_cards(browser: Any, address: str, say: Say) -> None:
-    """Take pictures of joining, the introduction, cards, and what lies over them."""
-    page = browser.new_context(**DESKTOP).new_page()
-    page.goto(f"{address}/join")
-    save(page, "join")
+    """Take pictures of cards, and of guidelines beside them."""
     page = open_page(browser, address, "Ada", **DESKTOP)
-    page.keyboard.press("x")
-    save(page, "introduction")
     page.locator("#intro-skip").click()
     wait(page)
-    while not page.locator("#change").is_visible():
+    while page.get_attribute("#page", "data-guarded") != "true":
         wait(page)
         answer(page, say)
         page.wait_for_timeout(100)
-    save(page, "change")
+    save(page, "change", pause=0)
     wait(page)
     answer(page, say)
     wait(page)
     save(page, "card")
-    page.keyboard.press("?")
-    save(page, "help")
-    page.keyboard.press("Escape")
     page.keyboard.press("c")
     page.locator("#note-text").fill("Do birds so far away count?")
-    save(page, "comment")
     page.locator("#note-form .main").click()
-    for scheme in ("light", "dark"):
-        phone = open_page(browser, address, f"Bo {scheme}", color_scheme=scheme, **PHONE)
-        phone.locator("#intro-skip").click()
-        wait(phone)
-        save(phone, f"phone-{scheme}")
+    phone = open_page(browser, address, "Bo", **PHONE)
+    phone.locator("#intro-skip").click()
+    wait(phone)
+    save(phone, "phone-light")
     take_guidelines(page)
 
 
@@ -189,6 +177,7 @@ def take_lead(browser: Any, address: str) -> None:
     for name, place, options in (
         ("lead", "lead", desktop),
         ("lead-phone", "lead", PHONE),
+        ("answers", "lead/answers", DESKTOP),
         ("disagreements", "lead/disagreements", DESKTOP),
         ("notes", "lead/notes", DESKTOP),
     ):
@@ -200,33 +189,36 @@ def take_lead(browser: Any, address: str) -> None:
 
 
 def take_grid(browser: Any, address: str, say: Say) -> None:
-    """Take pictures of the grid, on a desktop and a phone."""
-    for person, name, options in (("Ada", "grid", DESKTOP), ("Bo", "grid-phone", PHONE)):
-        page = open_page(browser, address, person, **options)
-        page.locator("#intro-skip").click()
-        wait(page)
-        page.goto(f"{address}/grid")
-        wait(page)
-        for thing in page.locator(".row .name").all_inner_texts()[: 4 if name == "grid" else 2]:
-            page.keyboard.press(KEYS[say(page.inner_text("#item-name"), thing)])
-        save(page, name)
-
-
-def take_end(browser: Any, address: str, say: Say) -> None:
-    """Take a picture of the page after the last card."""
+    """Take a picture of the grid."""
     page = open_page(browser, address, "Ada", **DESKTOP)
     page.locator("#intro-skip").click()
-    while page.get_attribute("#page", "data-state") != "finished":
-        if page.locator(READY).count():
-            answer(page, say)
-        page.wait_for_timeout(100)
-    page.wait_for_timeout(2000)
-    save(page, "finished")
+    wait(page)
+    page.goto(f"{address}/grid")
+    wait(page)
+    for thing in page.locator(".row .name").all_inner_texts()[:4]:
+        page.keyboard.press(KEYS[say(page.inner_text("#item-name"), thing)])
+    save(page, "grid")
 
 
-def save(page: Any, name: str) -> None:
+def take_setup(browser: Any, folder: Path) -> None:
+    """Take a picture of the page on which a lead starts a project."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "comes", "annotate", "serve", str(folder), "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    page = browser.new_context(**DESKTOP).new_page()
+    page.goto(server.stdout.readline().split()[-1])
+    page.locator("[name=classes]").fill("boat: everything that floats\nhouse\ntree")
+    save(page, "setup")
+    server.terminate()
+    server.communicate()
+
+
+def save(page: Any, name: str, pause: int = 250) -> None:
     """Save a picture of a page with few colours, so that it stays small."""
-    page.wait_for_timeout(250)
+    page.wait_for_timeout(pause)
     path = IMAGES / f"annotate-{name}.png"
     page.screenshot(path=path)
     with Image.open(path) as taken:
