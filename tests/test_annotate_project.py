@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
 import pandas as pd
 import pytest
 from sqlalchemy import Connection, Engine, func, insert, inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from annotation_site import dump
-from comes.annotate import Project, create_project, open_project
+from comes.annotate import Project, collect_answers, create_project, open_project
 from comes.annotate.cards import sample_cards
 from comes.annotate.project import DATABASE, DESCRIPTION
 from comes.annotate.schema import cards, explain, items, open_engine, settings
+from comes.datasets import open_dataset
 from comes.errors import ComesError
 from image_folders import save_images
 from projects import Desk, Projects, all_cards, new_answer
@@ -98,6 +100,40 @@ def test_a_database_of_version_1_0_0_is_copied_before_it_is_brought_up_to_date(
     assert "hint" in columns
     projects.keep(open_project(tmp_path / "old"))
     assert list((tmp_path / "old").glob("answers-backup-*.db")) == [copy]  # once
+
+
+ANNOTATED = WRITTEN.parent / "annotated"
+FILES = (
+    "project",
+    "raw.csv",
+    *(f"answers.{ending}" for ending in ("csv", "parquet", "npz", "jsonl")),
+)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_version_1_0_0_wrote_reads_to_the_same_answers(
+    tmp_path: Path, projects: Projects, name: str
+) -> None:
+    """A project with decisions, notes, control cards, somebody left out, a model's questions and
+    names like formulas, and its exports; answers.json has what 1.0.0 itself read of them.
+    """
+    if name == "project":
+        shutil.copytree(ANNOTATED / name, tmp_path / name)
+        dataset = collect_answers(projects.keep(open_project(tmp_path / name)))
+    else:
+        dataset = open_dataset(ANNOTATED / name)
+    read = dataset.known_answers()
+    wanted = json.loads((ANNOTATED / "answers.json").read_text(encoding="utf-8"))[name]
+    assert dataset.items == wanted["items"]
+    assert list(dataset.label_names) == wanted["labels"]
+    assert np.asarray(read.codes).tolist() == wanted["codes"]
+    assert (None if read.chosen is None else read.chosen.tolist()) == wanted["chosen"]
+    said = read.annotations
+    assert (said is None) == (wanted["said"] is None)
+    if said is not None:
+        rows = zip(said.row, said.label, said.person, said.code, strict=True)
+        told = [[int(i), int(j), said.people[who], int(code)] for i, j, who, code in rows]
+        assert sorted(told) == wanted["said"]
 
 
 def test_a_database_that_cannot_be_copied_is_left_as_it_is(
