@@ -378,7 +378,9 @@ def import_(
 @command()
 def export(
     folder: Folder,
-    output: Annotated[Path, Option("--output", "-o", help="A .parquet, .csv, .xlsx, .npz or .jsonl.")],
+    output: Annotated[
+        Path, Option("--output", "-o", help="A .parquet, .csv, .xlsx, .npz or .jsonl.")
+    ],
     raw: Annotated[bool, Option("--raw", help="Every answer, with person and time.")] = False,
     as_json: Json = False,
 ) -> None:
