@@ -7,7 +7,9 @@ an answer has a key of the browser's, so that a copy of a request changes nothin
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import count, repeat
+from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,7 +28,7 @@ from comes.annotate.schema import (
     classes,
     controls,
     hints,
-    insert_rows,
+    insert_columns,
     items,
     notes,
     read_setting,
@@ -47,6 +49,11 @@ class Cards(NamedTuple):
     item: IntArray
     class_: IntArray
     turn: IntArray  # 1 on the card for a second person, 2 for a third
+
+    def places(self, n_classes: int = 0) -> list[Place]:
+        """Return the places of the cards, whose classes come after so many others."""
+        columns = self.item + 1, self.class_ + n_classes + 1, self.turn
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def sample_cards(
@@ -116,41 +123,34 @@ def sample_more(asked: npt.NDArray[np.bool_], rate: float, seed: int) -> list[in
 def _count_asked(n_items: int, rate: float) -> int:
     if not 0 < rate <= 1:
         raise ComesError(f"rate must be in (0, 1]; got {rate:g}.")
-    count = round(rate * n_items)
-    if not count:
+    n_asked = round(rate * n_items)
+    if not n_asked:
         raise ComesError(
             f"a rate of {rate:g} asks about none of {n_items} items. Raise it, or add items."
         )
-    return count
+    return n_asked
 
 
 def append_cards(
     connection: Connection,
     places: Sequence[Place],
     source: str,
-    drawn_with: Sequence[Mapping[str, Any]] | None = None,
     *,
     first: bool = False,
+    **columns: Iterable[Any],
 ) -> int:
     """Add cards behind all others, or before them; return how many.
 
-    ``drawn_with`` holds further columns of each card: its round, probability and so on.
+    Further columns are their round, their probability and so on.
     """
+    if not places:
+        return 0
     end = func.min(cards.c.position) if first else func.max(cards.c.position)
     last = connection.execute(select(end)).scalar_one() or 0
-    start = last - len(places) if first else last + 1
-    rows = (
-        {
-            "item_id": item,
-            "class_id": class_,
-            "turn": turn,
-            "source": source,
-            "position": start + k,
-            **(drawn_with[k] if drawn_with else {}),
-        }
-        for k, (item, class_, turn) in enumerate(places)
-    )
-    insert_rows(connection, cards, rows)
+    item, class_, turn = zip(*places, strict=True)
+    columns |= {"item_id": item, "class_id": class_, "turn": turn, "source": repeat(source)}
+    positions = count(last - len(places) if first else last + 1)
+    insert_columns(connection, cards, position=positions, **columns)
     return len(places)
 
 
@@ -229,7 +229,10 @@ def lease_cards(
         .values(tab=asker.tab, annotator=asker.annotator, leased_until=now + lease)
     )
     shown = show_cards(connection, chosen)
-    return sort_by_item(shown) if by_item else shown
+    if by_item:  # item by item, and the classes of each in the order of the project
+        turns = {item: k for k, item in enumerate(dict.fromkeys(card["item"] for card in shown))}
+        shown.sort(key=lambda card: (turns[card["item"]], card["class_number"]))
+    return shown
 
 
 def _name_closed_tab(annotator: str) -> str:
@@ -250,11 +253,7 @@ def _find_held_cards(connection: Connection, asker: Asker, now: float) -> list[A
         .with_for_update(of=cards)  # evaluated again if another server has just leased them
     )
     # Sorted here: for ORDER BY, SQLite would walk through all open cards by their position.
-    return sorted(connection.execute(held), key=_position_of)[:MOST_HELD]
-
-
-def _position_of(card: Any) -> int:
-    return int(card.position)
+    return sorted(connection.execute(held), key=attrgetter("position"))[:MOST_HELD]
 
 
 def _select_free_cards(annotator: str, now: float) -> Any:
@@ -391,16 +390,6 @@ def show_cards(connection: Connection, chosen: Sequence[int]) -> list[dict[str, 
     if wants_hints:
         query = query.join(hints, of_card, isouter=True)
     return add_questions(connection, [dict(row._mapping) for row in connection.execute(query)])
-
-
-def sort_by_item(shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return cards item by item, and the classes of each in the order of the project."""
-    turn = {item: k for k, item in enumerate(dict.fromkeys(card["item"] for card in shown))}
-
-    def order(card: dict[str, Any]) -> tuple[int, int]:
-        return turn[card["item"]], card["class_number"]
-
-    return sorted(shown, key=order)
 
 
 # Built once: building these statements takes longer than running them.

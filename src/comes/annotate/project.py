@@ -1,32 +1,32 @@
 """A project: a folder that names its items and its database, and the database with its cards."""
 
 import json
-import os
 import secrets
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, Engine, Table, func, insert, inspect, select
+from sqlalchemy import Connection, Engine, Table, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from comes.annotate.asking import add_questions, describe_asking
-from comes.annotate.cards import By, Cards, sample_cards
+from comes.annotate.cards import By, append_cards, sample_cards
 from comes.annotate.items import Classes, Items, read_classes, read_items
 from comes.annotate.schema import (
     RANDOM,
     WRITES,
+    add_missing,
     cards,
     classes,
-    create_indexes,
     create_tables,
-    disable_journal,
     explain,
-    insert_rows,
+    insert_columns,
     items,
     migrate,
     open_engine,
@@ -59,10 +59,8 @@ class Project:
 
     Examples
     --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     print(project.name, project.kind, project.count_cards())
-    news text 4
+    >>> project.name, project.kind, project.count_cards()
+    ('news', 'text', 4)
     """
 
     folder: Path
@@ -113,9 +111,11 @@ class Project:
             return None
         names = self.item_names
         if len(self._cache.get("images", ())) != len(names):
-            places = self._read_column(items.c.source, items.c.id)
+            query = select(items.c.source).order_by(items.c.id).limit(len(names))
+            with self.reading() as connection:
+                places = connection.execute(query).scalars().all()
             own = [self.source if place is None else Path(place) for place in places]
-            self._cache["images"] = Images(own[: len(names)], names)
+            self._cache["images"] = Images(own, names)
         images: Images = self._cache["images"]
         return images
 
@@ -188,44 +188,36 @@ class Project:
             )
         return [known[name] for name in names]
 
-    def number_pairs(self, given: str | Path | pd.DataFrame, *more: str) -> pd.DataFrame:
-        """Return a table of items and labels by their numbers, item_id and class_id.
+    def number_answers(
+        self, given: str | Path | pd.DataFrame, words: Sequence[str] = ()
+    ) -> list[tuple[int, int, str]]:
+        """Return the numbers of item and class, and the answer, of each row of a table.
 
-        The columns in ``more`` are kept; all columns must be there.
+        An answer must be one of the words; without any, the table needs no answers.
         """
-        needed = ("item", "label", *more)
+        needed = ("item", "label", "answer")[: 3 if words else 2]
         table = given if isinstance(given, pd.DataFrame) else read_table(Path(given), needed)
         if missing := [name for name in needed if name not in table]:
             raise ComesError(
                 f"the table must have the columns {listed(needed)}; {listed(missing)} is missing. "
                 "Add it."
             )
-        return pd.DataFrame(
-            {
-                "item_id": self.number_items(table["item"].astype(str).str.strip().tolist()),
-                "class_id": self.number_classes(table["label"].astype(str).str.strip().tolist()),
-                **{name: table[name].to_numpy() for name in more},
-            }
-        )
-
-    def number_answers(
-        self, given: str | Path | pd.DataFrame, words: Sequence[str]
-    ) -> list[tuple[int, int, Any]]:
-        """Return the numbers of item and class, and the answer, of each row of a table."""
-        table = self.number_pairs(given, "answer")
-        said = table["answer"].astype(str).str.strip()
-        if (twice := table.duplicated(["item_id", "class_id"])).any():
-            item, label, _ = table[twice].iloc[0]
+        cells = [table[name].astype(str).str.strip().tolist() for name in needed]
+        pairs = list(zip(self.number_items(cells[0]), self.number_classes(cells[1]), strict=True))
+        if not words:
+            return [(*pair, "") for pair in pairs]
+        if repeated := [pair for pair, n in Counter(pairs).items() if n > 1]:
+            item, label = repeated[0]
             raise ComesError(
                 f"an item and a label must be there once; {self.item_names[item - 1]}, "
                 f"{self.class_names[label - 1]} is there more often. Leave one of them."
             )
-        if unknown := [word for word in said.unique() if word not in words]:
+        if unknown := [word for word in dict.fromkeys(cells[2]) if word not in words]:
             raise ComesError(
                 f"the answer of a row must be {' or '.join(words)}; got {listed(unknown, 3)}. "
                 "Correct the table."
             )
-        return list(zip(table["item_id"].tolist(), table["class_id"].tolist(), said, strict=True))
+        return [(*pair, word) for pair, word in zip(pairs, cells[2], strict=True)]
 
     @cached_property
     def _cache(self) -> dict[str, Any]:
@@ -234,16 +226,13 @@ class Project:
 
     def _names_of(self, table: Table) -> list[str]:
         """Return the names in a table, read again if it has grown: numbers are 1, 2, 3, ..."""
+        names: list[str] = self._cache.setdefault(table.name, [])
         with self.reading() as connection:
             last = connection.execute(select(func.max(table.c.id))).scalar_one() or 0
-        if len(self._cache.get(table.name, ())) != last:
-            self._cache[table.name] = self._read_column(table.c.name, table.c.id)
-        names: list[str] = self._cache[table.name]
+            if len(names) != last:
+                query = select(table.c.name).order_by(table.c.id)
+                names = self._cache[table.name] = list(connection.execute(query).scalars())
         return names
-
-    def _read_column(self, column: Any, order: Any) -> list[Any]:
-        with self.reading() as connection:
-            return list(connection.execute(select(column).order_by(order)).scalars())
 
 
 def create_project(
@@ -338,8 +327,6 @@ def create_project(
         text = json.dumps(described, indent=1) + "\n"
         (temporary / DESCRIPTION).write_text(text, encoding="utf-8")
         engine = open_engine(address, temporary)
-        if database is None:
-            disable_journal(engine)
         try:
             with engine.execution_options(**WRITES).begin() as connection:
                 if inspect(connection).has_table(cards.name):
@@ -348,41 +335,36 @@ def create_project(
                         "or serve the folder of that project."
                     )
                 create_tables(connection)
-                _insert_contents(connection, read, named, drawn)
+                insert_items(connection, read)
+                insert_classes(connection, named)
+                append_cards(connection, drawn.places(), RANDOM)
                 values = {"rate": rate, **drawn_with, **asked, "identity": secrets.token_hex(8)}
-                rows = [{"name": name, "value": str(value)} for name, value in values.items()]
-                connection.execute(insert(settings), rows)
-                create_indexes(connection)
+                for name, value in values.items():
+                    write_setting(connection, name, str(value))
+                add_missing(connection)
         except SQLAlchemyError as error:
             raise explain(error, home.name) from None
         finally:
             engine.dispose()
-        if database is None:
-            with (temporary / DATABASE).open("rb") as file:
-                os.fsync(file.fileno())  # without a journal, nothing has waited for the disk
         _make_private(temporary)
     return open_project(home)
 
 
-def _insert_contents(connection: Connection, read: Items, named: Classes, drawn: Cards) -> None:
-    """Insert items, classes and cards; items and classes are numbered from 1."""
-    texts: Sequence[str | None] = read.texts or [None] * len(read.names)
-    item_rows = (
-        {"id": k, "name": name, "text": text}
-        for k, (name, text) in enumerate(zip(read.names, texts, strict=True), 1)
-    )
-    class_rows = (
-        {"id": k, "name": name, "description": description, "question": question}
-        for k, (name, description, question) in enumerate(zip(*named, strict=True), 1)
-    )
-    columns = (column.tolist() for column in drawn)
-    card_rows = (
-        {"item_id": item + 1, "class_id": class_ + 1, "turn": turn, "source": RANDOM, "position": k}
-        for k, (item, class_, turn) in enumerate(zip(*columns, strict=True))
-    )
-    insert_rows(connection, items, item_rows)
-    insert_rows(connection, classes, class_rows)
-    insert_rows(connection, cards, card_rows)
+def insert_items(
+    connection: Connection, read: Items, n_known: int = 0, source: str | None = None
+) -> None:
+    """Insert items behind those that are known."""
+    texts = repeat(None) if read.texts is None else read.texts
+    own = {"name": read.names, "text": texts, "source": repeat(source)}
+    insert_columns(connection, items, id=count(n_known + 1), **own)
+
+
+def insert_classes(
+    connection: Connection, named: Classes, n_known: int = 0, rate: float | None = None
+) -> None:
+    """Insert classes behind those that are known."""
+    told = {"description": named.descriptions, "question": named.questions, "rate": repeat(rate)}
+    insert_columns(connection, classes, id=count(n_known + 1), name=named.names, **told)
 
 
 def open_project(folder: str | Path) -> Project:
@@ -401,12 +383,10 @@ def open_project(folder: str | Path) -> Project:
 
     Examples
     --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     again = open_project(project.folder)
-    ...     again.engine.dispose()
+    >>> again = open_project(project.folder)
     >>> again.name
     'news'
+    >>> again.engine.dispose()
     """
     home = expanded(folder).resolve()
     try:
@@ -420,7 +400,9 @@ def open_project(folder: str | Path) -> Project:
     file = home / DATABASE
     if address == f"sqlite:///{DATABASE}" and not file.exists():
         raise ComesError(f"{folder} has no {DATABASE}, which holds its answers. Put it back.")
-    if _is_open_to_all(file):  # as earlier versions made it
+    # As earlier versions made it. A team that shares a project by its group takes this right from
+    # all others.
+    if file.exists() and file.stat().st_mode & OTHERS:
         _make_private(home)
     source = None if images is None else Path(images)
     project = Project(home, open_engine(address, home), kind, source)
@@ -443,15 +425,3 @@ def _make_private(folder: Path) -> None:
         for path in folder.iterdir():
             if path.is_file() and not path.is_symlink():
                 path.chmod(0o600)
-
-
-def _is_open_to_all(path: Path) -> bool:
-    """Return whether every user of this machine may read a file of ours.
-
-    A team that shares a project by its group takes this right from all others.
-    """
-    try:
-        stat = path.stat()
-    except OSError:
-        return False
-    return bool(stat.st_mode & OTHERS) and hasattr(os, "getuid") and stat.st_uid == os.getuid()
