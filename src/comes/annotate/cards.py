@@ -7,7 +7,7 @@ an answer has a key of the browser's, so that a copy of a request changes nothin
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, repeat
 from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple
@@ -135,22 +135,23 @@ def append_cards(
     connection: Connection,
     places: Sequence[Place],
     source: str,
+    drawn_with: Mapping[str, Iterable[Any]] | None = None,
     *,
     first: bool = False,
-    **columns: Iterable[Any],
 ) -> int:
     """Add cards behind all others, or before them; return how many.
 
-    Further columns are their round, their probability and so on.
+    ``drawn_with`` has further columns: their round, probability and so on.
     """
     if not places:
         return 0
     end = func.min(cards.c.position) if first else func.max(cards.c.position)
     last = connection.execute(select(end)).scalar_one() or 0
+    start = last - len(places) if first else last + 1
     item, class_, turn = zip(*places, strict=True)
-    columns |= {"item_id": item, "class_id": class_, "turn": turn, "source": repeat(source)}
-    positions = count(last - len(places) if first else last + 1)
-    insert_columns(connection, cards, position=positions, **columns)
+    columns = {"item_id": item, "class_id": class_, "turn": turn, "source": repeat(source)}
+    columns |= {"position": count(start), **(drawn_with or {})}
+    insert_columns(connection, cards, columns)
     return len(places)
 
 
@@ -214,20 +215,20 @@ def lease_cards(
         return []
     known = set(has)
     found = [card for card in _find_held_cards(connection, asker, now) if card.id not in known]
-    free = _select_free_cards(asker.annotator, now)
+    is_free = or_(cards.c.leased_until.is_(None), cards.c.leased_until < now)
+    is_asked = _asked_elsewhere(asker.annotator, now)
+    free = select(cards).where(~cards.c.is_done, is_free, ~is_asked)
+    free = free.with_for_update(skip_locked=True, of=cards)  # nobody holds these
     is_new = not found
     if is_new:
         found = _find_next_cards(connection, free, size)
     if not found:
         return []
     chosen = _choose_items(connection, found, free) if by_item else _choose_class(found)
+    held = {"tab": asker.tab, "annotator": asker.annotator, "leased_until": now + lease}
+    connection.execute(update(cards).where(cards.c.id.in_(chosen)).values(held))
     if is_new:
-        chosen += insert_controls(connection, chosen, asker.annotator, by_item=by_item)
-    connection.execute(
-        update(cards)
-        .where(cards.c.id.in_(chosen))
-        .values(tab=asker.tab, annotator=asker.annotator, leased_until=now + lease)
-    )
+        chosen += _insert_controls(connection, chosen, held, by_item)
     shown = show_cards(connection, chosen)
     if by_item:  # item by item, and the classes of each in the order of the project
         turns = {item: k for k, item in enumerate(dict.fromkeys(card["item"] for card in shown))}
@@ -254,13 +255,6 @@ def _find_held_cards(connection: Connection, asker: Asker, now: float) -> list[A
     )
     # Sorted here: for ORDER BY, SQLite would walk through all open cards by their position.
     return sorted(connection.execute(held), key=attrgetter("position"))[:MOST_HELD]
-
-
-def _select_free_cards(annotator: str, now: float) -> Any:
-    """Return the query for cards that nobody holds and this person may get."""
-    is_free = or_(cards.c.leased_until.is_(None), cards.c.leased_until < now)
-    query = select(cards).where(~cards.c.is_done, is_free, ~_asked_elsewhere(annotator, now))
-    return query.with_for_update(skip_locked=True, of=cards)
 
 
 def _find_next_cards(connection: Connection, free: Any, size: int) -> list[Any]:
@@ -303,25 +297,21 @@ def _choose_items(connection: Connection, found: Sequence[Any], free: Any) -> li
     return chosen
 
 
-def insert_controls(
-    connection: Connection, chosen: Sequence[int], annotator: str, *, by_item: bool = False
+def _insert_controls(
+    connection: Connection, chosen: Sequence[int], held: Mapping[str, Any], by_item: bool
 ) -> list[int]:
-    """Make control cards for a block of cards that a person gets; return their numbers.
+    """Make control cards for a block of cards that a person holds; return their numbers.
 
     They are of the class of the block, or with ``by_item`` of its items, and of questions that this
     person was never asked.
     """
     share = float(read_setting(connection, CONTROL_SHARE) or 0)
-    if not chosen or not share:
-        return []
-    block = connection.execute(
-        select(cards.c.item_id, cards.c.class_id, cards.c.position).where(cards.c.id.in_(chosen))
-    ).all()
-    wanted = sum(random.random() < share for _ in block)
+    wanted = sum(random.random() < share for _ in chosen)
     if not wanted:
         return []
+    block = connection.execute(select(cards).where(cards.c.id.in_(chosen))).all()
     same = cards.c.item_id == controls.c.item_id, cards.c.class_id == controls.c.class_id
-    own = select(cards.c.id).where(*same, cards.c.annotator == annotator)
+    own = select(cards.c.id).where(*same, cards.c.annotator == held["annotator"])
     # Who answered a control card would never get an open card about the same.
     open_ = select(cards.c.id).where(*same, ~cards.c.is_done, cards.c.turn < CONTROLS)
     here = (
@@ -329,15 +319,12 @@ def insert_controls(
         if by_item
         else controls.c.class_id == block[0].class_id
     )
-    asked = {(card.item_id, card.class_id) for card in block}
-    free = [
-        row
-        for row in connection.execute(select(controls).where(here, ~own.exists(), ~open_.exists()))
-        if (row.item_id, row.class_id) not in asked
-    ]
+    query = select(controls).where(here, ~own.exists(), ~open_.exists())
+    free = connection.execute(query).all()
     made = []
     for control in random.sample(free, min(wanted, len(free))):
         row = {
+            **held,
             "item_id": control.item_id,
             "class_id": control.class_id,
             # Not the next one, which another server may be giving to somebody else.

@@ -67,7 +67,7 @@ def collect_answers(project: Project) -> Dataset:
     array([[False,  True],
            [ True,  True]])
     """
-    dataset = _combine(project, _read_some(project))
+    dataset = _combine(project, _require_some(project, read_answers(project)))
     if project.images is not None:
         return replace(dataset, X=project.images)
     with project.reading() as connection:
@@ -105,7 +105,7 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     >>> counts["asked"], counts["surely_not"]
     (1, 1)
     """
-    said = _read_some(project)
+    said = _require_some(project, read_answers(project))
     if is_table_name(path):
         write_table(_list_answers(project, said), path)
     else:
@@ -121,11 +121,6 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
         "surely_not": n_asked - n_doubted,
         "chosen_by_model": int(said[SOURCE].isin(BY_MODEL).sum()),
     }
-
-
-def _read_some(project: Project) -> pd.DataFrame:
-    """Return the answers; raise if there are none."""
-    return _require_some(project, read_answers(project))
 
 
 def _require_some(project: Project, said: pd.DataFrame) -> pd.DataFrame:
@@ -223,13 +218,9 @@ def _list_answers(project: Project, said: pd.DataFrame) -> pd.DataFrame:
     They are in the order of the project, in which readers then find items and classes: the first
     item has a row for every class, and an item that nobody was asked about one for the first.
     """
-    item_names, class_names = (
-        np.asarray(names, dtype=object) for names in (project.item_names, project.class_names)
-    )
-    silent = np.setdiff1d(np.arange(2, len(item_names) + 1), said["item_id"])
-    of_first = np.setdiff1d(
-        np.arange(1, len(class_names) + 1), said["class_id"][said["item_id"] == 1]
-    )
+    n_items, n_classes = len(project.item_names), len(project.class_names)
+    silent = np.setdiff1d(np.arange(2, n_items + 1), said["item_id"])
+    of_first = np.setdiff1d(np.arange(1, n_classes + 1), said["class_id"][said["item_id"] == 1])
     pairs = {
         "item_id": np.append(silent, np.ones_like(of_first)),
         "class_id": np.append(np.ones_like(silent), of_first),
@@ -237,9 +228,15 @@ def _list_answers(project: Project, said: pd.DataFrame) -> pd.DataFrame:
     nothing = {"answer": NOT_ASKED, SOURCE: "", PERSON: "", PROBABILITY: np.nan}
     rows = pd.concat([said, pd.DataFrame({**pairs, **nothing})], ignore_index=True)
     rows = rows.sort_values(PAIR, kind="stable", ignore_index=True).round({PROBABILITY: 6})
-    rows.insert(0, "item", item_names[rows["item_id"] - 1])
-    rows.insert(1, "label", class_names[rows["class_id"] - 1])
-    return rows.drop(columns=PAIR)
+    return pd.DataFrame({**_name_pairs(project, rows), **rows.drop(columns=PAIR)})
+
+
+def _name_pairs(project: Project, said: pd.DataFrame) -> dict[str, Any]:
+    """Return the names of the items and classes of answers."""
+    names = np.asarray(project.item_names, dtype=object)
+    labels = np.asarray(project.class_names, dtype=object)
+    row, column = (said[name].to_numpy(np.int64) - 1 for name in PAIR)
+    return {"item": names[row], "label": labels[column]}
 
 
 class _Imported(NamedTuple):
@@ -303,16 +300,15 @@ def import_answers(
     now = time.time()
     with project.writing() as connection:
         taken = _find_cards(connection, said)
-        insert_columns(
-            connection,
-            answers,
-            card_id=taken,
-            annotator=[one.person for one in taken.values()],
-            tab=repeat("import"),
-            key=[f"import-{number}-{now:.6f}" for number in taken],
-            answer=[one.answer for one in taken.values()],
-            answered_at=repeat(now),
-        )
+        rows = {
+            "card_id": taken,
+            "annotator": [one.person for one in taken.values()],
+            "tab": repeat("import"),
+            "key": [f"import-{number}-{now:.6f}" for number in taken],
+            "answer": [one.answer for one in taken.values()],
+            "answered_at": repeat(now),
+        }
+        insert_columns(connection, answers, rows)
         new = answers.c.tab == "import", answers.c.answered_at == now
         is_own = answers.c.card_id == cards.c.id
         done = {"is_done": True, "annotator": answers.c.annotator}
@@ -372,7 +368,7 @@ def _find_cards(connection: Connection, said: Sequence[_Imported]) -> dict[int, 
     new, number_of_round = [at for at in taken if at not in known], next_round(connection)
     for source, is_it in ((MODEL, True), (IMPORTED, False)):
         own = [at for at in new if taken[at].by_model is is_it]
-        append_cards(connection, own, source, round=repeat(number_of_round))
+        append_cards(connection, own, source, {"round": repeat(number_of_round)})
     numbers = connection.execute(select(cards.c.id, *place))
     return {number: taken[at] for number, *key in numbers if (at := tuple(key)) in taken}
 
@@ -400,13 +396,9 @@ def read_raw_answers(project: Project) -> pd.DataFrame:
         query = select(notes.c.card_id, notes.c.annotator, notes.c.text).order_by(notes.c.id)
         for card, person, text in connection.execute(query):
             written.setdefault(card, []).append(f"{person}: {text or '(flagged)'}")
-    item_names, class_names = (
-        np.asarray(names, dtype=object) for names in (project.item_names, project.class_names)
-    )
     columns = {
         "number": table["number"],
-        "item": item_names[table["item_id"].to_numpy(np.int64) - 1],
-        "label": class_names[table["class_id"].to_numpy(np.int64) - 1],
+        **_name_pairs(project, table),
         "answer": table["answer"],
         PERSON: table[PERSON],
         "at": [

@@ -113,13 +113,13 @@ def add_items(
             # Earlier rounds could not draw these items, or not at this rate.
             ends = [*json.loads(read_setting(connection, BATCHES) or "[]"), len(known)]
             write_setting(connection, BATCHES, json.dumps(ends))
-        rates, how = _read_rates(connection), {}
+        rates, how = _read_rates(connection), None
         if rate is not None:
             rates = dict.fromkeys(rates, rate)
             how = {"round": repeat(next_round(connection)), "probability": repeat(rate)}
         numbers = np.arange(len(known) + 1, len(known) + len(new) + 1)
         drawn = _draw_for_items(numbers, rates, seed + len(known), read_setting(connection, "by"))
-        return counts | {"cards_added": append_cards(connection, drawn, RANDOM, **how)}
+        return counts | {"cards_added": append_cards(connection, drawn, RANDOM, how)}
 
 
 def _draw_for_items(
@@ -212,7 +212,7 @@ def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed:
             new = [(item, number, 0) for item in more if item not in source_of]
             n_open = max(n_items - len(source_of), 1)
             how = {"round": repeat(number_of_round), "probability": repeat(len(new) / n_open)}
-            append_cards(connection, new, RANDOM, **how)
+            append_cards(connection, new, RANDOM, how)
             is_class, grown = classes.c.id == number, min(1.0, rates[number] + rate)
             connection.execute(update(classes).where(is_class).values(rate=grown))
             n_drawn += len(more)
@@ -231,7 +231,7 @@ def add_chosen_cards(project: Project, pairs: str | Path | pd.DataFrame) -> int:
         asked = connection.execute(select(cards.c.item_id, cards.c.class_id).where(is_asked))
         known = {(row.item_id, row.class_id) for row in asked}
         new = [(item, class_, 0) for item, class_, _ in chosen if (item, class_) not in known]
-        return append_cards(connection, new, MODEL, round=repeat(next_round(connection)))
+        return append_cards(connection, new, MODEL, {"round": repeat(next_round(connection))})
 
 
 def reopen_skipped_cards(project: Project) -> int:
@@ -274,9 +274,9 @@ def set_hints(project: Project, probabilities: FloatArray) -> int:
         known = select(controls.c.item_id, controls.c.class_id)  # else these would be told apart
         row, column = _read_pairs(connection, open_cards.union(known))
         connection.execute(delete(hints))
-        numbers = {"item_id": (row + 1).tolist(), "class_id": (column + 1).tolist()}
-        found = probabilities[row, column].tolist()
-        insert_columns(connection, hints, **numbers, probability=found)
+        pairs = {"item_id": (row + 1).tolist(), "class_id": (column + 1).tolist()}
+        pairs["probability"] = probabilities[row, column].tolist()
+        insert_columns(connection, hints, pairs)
         write_setting(connection, SHOWS_HINTS, "1")
     return len(row)
 
@@ -331,7 +331,8 @@ def add_active_cards(
         places = Cards(drawn.row, drawn.label, 0 * drawn.row).places()
         expected = relevance[drawn.row, drawn.label].tolist()
         how = {"probability": drawn.probability.tolist(), "expected": expected}
-        append_cards(connection, places, ACTIVE, first=True, round=repeat(number), **how)
+        how["round"] = [number] * len(places)
+        append_cards(connection, places, ACTIVE, how, first=True)
         made_at, spread = learned_at or time.time(), drawn.spread
         rows = [
             {

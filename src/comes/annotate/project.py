@@ -170,27 +170,18 @@ class Project:
         with self.writing() as connection:
             write_setting(connection, name, value)
 
-    def number_items(self, names: Sequence[str]) -> list[int]:
-        """Return the numbers of items; raise if the project has no such item."""
-        known = {name: number for number, name in enumerate(self.item_names, 1)}
-        if unknown := [name for name in names if name not in known]:
-            raise ComesError(f"the project has no item {listed(unknown, 3)}. Correct the names.")
-        return [known[name] for name in names]
-
     def number_classes(self, names: Sequence[str]) -> list[int]:
         """Return the numbers of classes; raise if the project has no such class."""
-        known = {name: number for number, name in enumerate(self.class_names, 1)}
-        if unknown := [name for name in dict.fromkeys(names) if name not in known]:
-            raise ComesError(
-                f"the project has no class {listed(unknown, 3)}; it has {listed(list(known))}. A "
-                "new class goes into a file, a name on each line: comes annotate add PROJECT "
-                "--new-classes FILE."
-            )
-        return [known[name] for name in names]
+        known = self.class_names
+        advice = (
+            f"; it has {listed(known)}. A new class goes into a file, a name on each line: comes "
+            "annotate add PROJECT --new-classes FILE."
+        )
+        return _number(names, known, "class", advice)
 
     def number_answers(
         self, given: str | Path | pd.DataFrame, words: Sequence[str] = ()
-    ) -> list[tuple[int, int, str]]:
+    ) -> list[tuple[int, int, Any]]:
         """Return the numbers of item and class, and the answer, of each row of a table.
 
         An answer must be one of the words; without any, the table needs no answers.
@@ -203,7 +194,8 @@ class Project:
                 "Add it."
             )
         cells = [table[name].astype(str).str.strip().tolist() for name in needed]
-        pairs = list(zip(self.number_items(cells[0]), self.number_classes(cells[1]), strict=True))
+        rows = _number(cells[0], self.item_names, "item", ". Correct the names.")
+        pairs = list(zip(rows, self.number_classes(cells[1]), strict=True))
         if not words:
             return [(*pair, "") for pair in pairs]
         if repeated := [pair for pair, n in Counter(pairs).items() if n > 1]:
@@ -233,6 +225,14 @@ class Project:
                 query = select(table.c.name).order_by(table.c.id)
                 names = self._cache[table.name] = list(connection.execute(query).scalars())
         return names
+
+
+def _number(names: Sequence[str], known: Sequence[str], what: str, advice: str) -> list[int]:
+    """Return the numbers of names among those that are known; raise if one is not."""
+    numbers = {name: number for number, name in enumerate(known, 1)}
+    if unknown := [name for name in dict.fromkeys(names) if name not in numbers]:
+        raise ComesError(f"the project has no {what} {listed(unknown, 3)}{advice}")
+    return [numbers[name] for name in names]
 
 
 def create_project(
@@ -355,16 +355,17 @@ def insert_items(
 ) -> None:
     """Insert items behind those that are known."""
     texts = repeat(None) if read.texts is None else read.texts
-    own = {"name": read.names, "text": texts, "source": repeat(source)}
-    insert_columns(connection, items, id=count(n_known + 1), **own)
+    named = {"id": count(n_known + 1), "name": read.names, "text": texts}
+    insert_columns(connection, items, {**named, "source": repeat(source)})
 
 
 def insert_classes(
     connection: Connection, named: Classes, n_known: int = 0, rate: float | None = None
 ) -> None:
     """Insert classes behind those that are known."""
-    told = {"description": named.descriptions, "question": named.questions, "rate": repeat(rate)}
-    insert_columns(connection, classes, id=count(n_known + 1), name=named.names, **told)
+    told = {"name": named.names, "description": named.descriptions, "question": named.questions}
+    more = {"id": count(n_known + 1), "rate": repeat(rate)}
+    insert_columns(connection, classes, {**told, **more})
 
 
 def open_project(folder: str | Path) -> Project:

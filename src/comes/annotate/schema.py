@@ -8,7 +8,7 @@ second copy of the same request is recognised.
 import os
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -302,7 +302,9 @@ def insert_here(connection: Connection, table: Table) -> Any:
     return dialects[connection.dialect.name](table)
 
 
-def insert_columns(connection: Connection, table: Table, **columns: Iterable[Any]) -> None:
+def insert_columns(
+    connection: Connection, table: Table, columns: Mapping[str, Iterable[Any]]
+) -> None:
     """Insert rows whose cells come by column, many rows at a time; the shortest column ends them.
 
     The driver gets plain tuples: SQLAlchemy would take longer over each row than the database.
