@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -116,7 +116,7 @@ def add_items(
         rates, how = _read_rates(connection), None
         if rate is not None:
             rates = dict.fromkeys(rates, rate)
-            how = {"round": repeat(next_round(connection)), "probability": repeat(rate)}
+            how = _describe_draw(next_round(connection), rate)
         numbers = np.arange(len(known) + 1, len(known) + len(new) + 1)
         drawn = _draw_for_items(numbers, rates, seed + len(known), read_setting(connection, "by"))
         return counts | {"cards_added": append_cards(connection, drawn, RANDOM, how)}
@@ -138,6 +138,10 @@ def _draw_for_items(
         return [(item, class_, 0) for item in chosen for class_ in rates]
     order = rng.permutation(list(rates)).tolist()
     return [(item, class_, 0) for class_ in order for item in draw(rates[class_])]
+
+
+def _describe_draw(number: int, probability: float) -> dict[str, Iterable[float]]:
+    return {"round": repeat(number), "probability": repeat(probability)}
 
 
 def _read_rates(connection: Connection) -> dict[int, float]:
@@ -211,7 +215,7 @@ def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed:
             connection.execute(update(cards).where(*is_own, is_chosen).values(source=RANDOM))
             new = [(item, number, 0) for item in more if item not in source_of]
             n_open = max(n_items - len(source_of), 1)
-            how = {"round": repeat(number_of_round), "probability": repeat(len(new) / n_open)}
+            how = _describe_draw(number_of_round, len(new) / n_open)
             append_cards(connection, new, RANDOM, how)
             is_class, grown = classes.c.id == number, min(1.0, rates[number] + rate)
             connection.execute(update(classes).where(is_class).values(rate=grown))

@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -326,7 +326,7 @@ def create_project(
         }
         text = json.dumps(described, indent=1) + "\n"
         (temporary / DESCRIPTION).write_text(text, encoding="utf-8")
-        engine = open_engine(address, temporary)
+        engine = open_engine(address, temporary, is_new=database is None)
         try:
             with engine.execution_options(**WRITES).begin() as connection:
                 if inspect(connection).has_table(cards.name):
@@ -363,9 +363,14 @@ def insert_classes(
     connection: Connection, named: Classes, n_known: int = 0, rate: float | None = None
 ) -> None:
     """Insert classes behind those that are known."""
-    told = {"name": named.names, "description": named.descriptions, "question": named.questions}
-    more = {"id": count(n_known + 1), "rate": repeat(rate)}
-    insert_columns(connection, classes, {**told, **more})
+    columns: dict[str, Iterable[Any]] = {
+        "id": count(n_known + 1),
+        "name": named.names,
+        "description": named.descriptions,
+        "question": named.questions,
+        "rate": repeat(rate),
+    }
+    insert_columns(connection, classes, columns)
 
 
 def open_project(folder: str | Path) -> Project:

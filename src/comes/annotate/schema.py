@@ -178,8 +178,11 @@ WRITES = {"writes": True}  # execution option of connections that change somethi
 ROWS_AT_ONCE = 50_000  # in one INSERT
 
 
-def open_engine(address: str, folder: Path | None = None) -> Engine:
-    """Return the engine of a database; a relative SQLite path starts at the folder."""
+def open_engine(address: str, folder: Path | None = None, *, is_new: bool = False) -> Engine:
+    """Return the engine of a database; a relative SQLite path starts at the folder.
+
+    A new one is filled faster without checks, and is deleted if that fails.
+    """
     try:
         url = make_url(address)
         if url.get_backend_name() == "postgresql":
@@ -197,14 +200,15 @@ def open_engine(address: str, folder: Path | None = None) -> Engine:
             "PostgreSQL needs a driver: pip install 'comes[annotate]' 'psycopg[binary]'."
         ) from None
     file = (folder or Path()) / url.database
-    engine = create_engine(url.set(database=str(file)), connect_args={"timeout": 30})
-    event.listen(engine, "connect", _prepare_sqlite)
+    how = {"timeout": 30, "isolation_level": None}  # we send BEGIN ourselves
+    engine = create_engine(url.set(database=str(file)), connect_args=how)
+    if not is_new:
+        event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # we send BEGIN ourselves
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")  # an answer is on disk when it is acknowledged
     connection.execute("PRAGMA foreign_keys = ON")
