@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from pydantic import ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select, update
@@ -76,36 +77,24 @@ def sample_cards(
         )
     rng = np.random.default_rng(seed)
     if by == "class":
-        drawn = [rng.choice(n_items, n_asked, replace=False) for _ in range(n_classes)]
-        item, class_ = np.concatenate(drawn), np.repeat(np.arange(n_classes), n_asked)
+        chosen = [rng.choice(n_items, n_asked, replace=False) for _ in range(n_classes)]
+        item, class_ = np.concatenate(chosen), np.repeat(np.arange(n_classes), n_asked)
         again = np.sort(rng.choice(len(item), round(overlap * len(item)), replace=False))
     else:
-        chosen = rng.choice(n_items, n_asked, replace=False)
-        item, class_ = np.repeat(chosen, n_classes), np.tile(np.arange(n_classes), n_asked)
+        asked = rng.choice(n_items, n_asked, replace=False)
+        item, class_ = np.repeat(asked, n_classes), np.tile(np.arange(n_classes), n_asked)
         rows = np.sort(rng.choice(n_asked, round(overlap * n_asked), replace=False))
         again = (rows[:, None] * n_classes + np.arange(n_classes)).ravel()
     turn = np.repeat(np.arange(opinions), [len(item)] + [len(again)] * (opinions - 1))
     item = np.concatenate([item, *[item[again]] * (opinions - 1)])
     class_ = np.concatenate([class_, *[class_[again]] * (opinions - 1)])
-    number = _number_blocks(item, class_, turn, by)
+    # A block is an item of a turn, or `BLOCK` cards of a class of a turn.
+    drawn = pd.DataFrame({"turn": turn, "class": class_, "item": item})
+    within = drawn.groupby(["turn", "class"]).cumcount() // BLOCK
+    blocks = drawn.groupby(["turn", "item"] if by == "item" else ["turn", "class", within])
+    number = blocks.ngroup().to_numpy()
     order = np.argsort(rng.permutation(number.max() + 1)[number], kind="stable")
     return Cards(item[order], class_[order], turn[order])
-
-
-def _number_blocks(item: IntArray, class_: IntArray, turn: IntArray, by: By) -> IntArray:
-    """Return the block of each card: an item of a turn, or `BLOCK` cards of a class of a turn.
-
-    The cards of a turn come class by class, or item by item.
-    """
-    if by == "item":
-        within = item
-    else:
-        starts = np.flatnonzero(np.diff(class_, prepend=-1) | np.diff(turn, prepend=-1))
-        lengths = np.diff(np.append(starts, len(class_)))
-        within = (np.arange(len(class_)) - np.repeat(starts, lengths)) // BLOCK
-        within += class_ * (within.max(initial=0) + 1)
-    number: IntArray = np.unique(turn * (within.max() + 1) + within, return_inverse=True)[1]
-    return number
 
 
 def sample_more(asked: npt.NDArray[np.bool_], rate: float, seed: int) -> list[int]:

@@ -1,8 +1,8 @@
 """The items and classes of a project, read from the files that name them."""
 
 import json
-from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,27 +110,12 @@ def _check_unique(names: list[str], source: Path) -> list[str]:
 
 def read_classes(source: Path) -> Classes:
     """Read the classes from a table, or from a text file with a class per line."""
-    read = _read_class_table(source) if is_table_name(source) else _read_class_lines(source)
-    if not read.names:
-        raise ComesError(f"{source.name} has no class. Write the name of one on every line.")
-    check_names(read.names)
-    questions = [question for question in read.questions if question]
-    check_characters([*read.names, *read.descriptions, *questions])
-    for question in questions:
-        check_template(question)
-    folded = ["".join(name.casefold().split()) for name in read.names]
-    counts = Counter(folded)
-    similar = [name for name, plain in zip(read.names, folded, strict=True) if counts[plain] > 1]
-    if similar:
-        warn_user(
-            f"classes {listed(similar)} differ in case or blanks alone, and are asked about as "
-            "different ones. If they are the same, keep one."
-        )
-    return read
-
-
-def _read_class_table(source: Path) -> Classes:
-    table = _read_texts(source, (*CLASS_COLUMNS, "description", "question"))
+    if is_table_name(source):
+        table = _read_texts(source, (*CLASS_COLUMNS, "description", "question"))
+    else:
+        with reading_as("text", source):
+            lines = source.read_text(encoding="utf-8-sig").splitlines()
+        table = pd.DataFrame({"class": [line.strip() for line in lines if line.strip()]})
     column = next((name for name in CLASS_COLUMNS if name in table), None)
     if column is None:
         raise ComesError(
@@ -138,16 +123,22 @@ def _read_class_table(source: Path) -> Classes:
             f"{listed([*map(str, table)])}."
         )
     nothing = pd.Series("", table.index)
-    descriptions, questions = (table.get(name, nothing) for name in ("description", "question"))
-    asked = [text.strip() or None for text in questions]
-    return Classes(table[column].tolist(), descriptions.tolist(), asked)
-
-
-def _read_class_lines(source: Path) -> Classes:
-    with reading_as("text", source):
-        text = source.read_text(encoding="utf-8-sig")
-    names = [line.strip() for line in text.splitlines() if line.strip()]
-    return Classes(names, [""] * len(names), [None] * len(names))
+    names, descriptions, questions = (
+        table.get(name, nothing).tolist() for name in (column, "description", "question")
+    )
+    if not names:
+        raise ComesError(f"{source.name} has no class. Write the name of one on every line.")
+    check_names(names)
+    check_characters([*names, *descriptions, *questions])
+    for question in questions:
+        check_template(question)
+    folded = pd.Index(["".join(name.casefold().split()) for name in names])
+    if (is_similar := folded.duplicated(keep=False)).any():
+        warn_user(
+            f"classes {listed(list(compress(names, is_similar)))} differ in case or blanks alone, "
+            "and are asked about as different ones. If they are the same, keep one."
+        )
+    return Classes(names, descriptions, [question.strip() or None for question in questions])
 
 
 def _read_texts(path: Path, columns: Sequence[str]) -> pd.DataFrame:

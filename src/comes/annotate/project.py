@@ -3,8 +3,8 @@
 import json
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, repeat
@@ -31,7 +31,6 @@ from comes.annotate.schema import (
     migrate,
     open_engine,
     read_setting,
-    settings,
     write_setting,
 )
 from comes.datasets import Images
@@ -73,23 +72,20 @@ class Project:
         """The name of its folder."""
         return self.folder.name
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> AbstractContextManager[Connection]:
         """Give a connection for queries, all of which see the same moment."""
         # SQLite isolates every transaction in this way.
         is_postgresql = self.engine.dialect.name == "postgresql"
-        options = {"isolation_level": "REPEATABLE READ"} if is_postgresql else {}
-        try:
-            with self.engine.execution_options(**options).connect() as connection:
-                yield connection
-        except SQLAlchemyError as error:
-            raise explain(error, self.name) from None
+        return self._begin({"isolation_level": "REPEATABLE READ"} if is_postgresql else {})
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Give a connection for changes, which are stored together when the block succeeds."""
+        return self._begin(WRITES)
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Give a connection for changes, which are stored together when the block succeeds."""
+    def _begin(self, options: Mapping[str, Any]) -> Iterator[Connection]:
         try:
-            with self.engine.execution_options(**WRITES).begin() as connection:
+            with self.engine.execution_options(**options).begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
             raise explain(error, self.name) from None
@@ -414,8 +410,6 @@ def open_project(folder: str | Path) -> Project:
     project = Project(home, open_engine(address, home), kind, source)
     try:
         migrate(project.engine)
-        with project.reading() as connection:
-            connection.execute(select(func.count()).select_from(settings))
     except SQLAlchemyError as error:
         raise explain(error, project.name) from None
     return project
