@@ -108,15 +108,15 @@ def add_items(
         place = None if read.images is None else read.images.resolve()
         source = None if place in (None, project.source) else str(place)
         insert_items(connection, Items([read.names[k] for k in new], texts), len(known), source)
-        last = connection.execute(select(func.max(cards.c.round))).scalar_one()
-        if last is not None or rate is not None:
+        number = next_round(connection)
+        if number > 1 or rate is not None:
             # Earlier rounds could not draw these items, or not at this rate.
             ends = [*json.loads(read_setting(connection, BATCHES) or "[]"), len(known)]
             write_setting(connection, BATCHES, json.dumps(ends))
         rates, how = _read_rates(connection), None
         if rate is not None:
             rates = dict.fromkeys(rates, rate)
-            how = _describe_draw(next_round(connection), rate)
+            how = _describe_draw(number, rate)
         numbers = np.arange(len(known) + 1, len(known) + len(new) + 1)
         drawn = _draw_for_items(numbers, rates, seed + len(known), read_setting(connection, "by"))
         return counts | {"cards_added": append_cards(connection, drawn, RANDOM, how)}
@@ -179,7 +179,7 @@ def add_classes(
     >>> project.class_names
     ['sport', 'weather', 'travel']
     """
-    read, n_items = read_classes(expanded(class_source)), len(project.item_names)
+    read = read_classes(expanded(class_source))
     with project.writing() as connection:
         known = set(connection.execute(select(classes.c.name)).scalars())
         new = [row for row in zip(*read, strict=True) if row[0] not in known]
@@ -187,7 +187,7 @@ def add_classes(
         if not new:
             return counts | {"cards_added": 0}
         share = float(read_setting(connection, "rate") or 0.1) if rate is None else rate
-        drawn = sample_cards(n_items, len(new), share, seed=seed + len(known))
+        drawn = sample_cards(len(project.item_names), len(new), share, seed=seed + len(known))
         named = Classes(*(list(column) for column in zip(*new, strict=True)))
         insert_classes(connection, named, len(known), share)
         n_cards = append_cards(connection, drawn.places(len(known)), RANDOM)
@@ -201,9 +201,9 @@ def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed:
     as drawn.
     """
     numbers = project.number_classes(list(dict.fromkeys(wanted)))
-    n_items = len(project.item_names)
     with project.writing() as connection:
         n_drawn, number_of_round, rates = 0, next_round(connection), _read_rates(connection)
+        n_items = len(project.item_names)
         for number in numbers:
             is_own = cards.c.class_id == number, cards.c.source != CONTROL
             own = select(cards.c.item_id, cards.c.source).where(*is_own)
