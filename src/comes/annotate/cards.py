@@ -177,7 +177,7 @@ class SentAnswer:
 
 
 class Asker(NamedTuple):
-    """Who asks for cards and answers them."""
+    """Who asks for cards and answers them; columns of both tables have these names."""
 
     annotator: str
     tab: str
@@ -214,7 +214,7 @@ def lease_cards(
     if not found:
         return []
     chosen = _choose_items(connection, found, free) if by_item else _choose_class(found)
-    held = {"tab": asker.tab, "annotator": asker.annotator, "leased_until": now + lease}
+    held = {**asker._asdict(), "leased_until": now + lease}
     connection.execute(update(cards).where(cards.c.id.in_(chosen)).values(held))
     if is_new:
         chosen += _insert_controls(connection, chosen, held, by_item)
@@ -406,9 +406,8 @@ def store_answers(
         _check_answerable(found.get(answer.card), answer.card, asker)
     rows = [
         {
+            **asker._asdict(),
             "card_id": answer.card,
-            "annotator": asker.annotator,
-            "tab": asker.tab,
             "key": answer.key,
             "answer": answer.answer,
             "seconds": answer.seconds,
@@ -453,11 +452,10 @@ def undo_answers(
     if open_again:
         if read_setting(connection, FROZEN):
             raise RefusedError(409, "the project is frozen, so its answers stay as they are")
-        is_open = and_(answers.c.key.in_(keys), answers.c.undone_at.is_(None))
-        connection.execute(update(answers).where(is_open).values(undone_at=now))
-        held = {"tab": asker.tab, "annotator": asker.annotator, "leased_until": now + lease}
-        again = update(cards).where(cards.c.id.in_(open_again))
-        connection.execute(again.values(is_done=False, **held))
+        stands = answers.c.key.in_(keys), answers.c.undone_at.is_(None)
+        connection.execute(update(answers).where(*stands).values(undone_at=now))
+        held = {**asker._asdict(), "leased_until": now + lease, "is_done": False}
+        connection.execute(update(cards).where(cards.c.id.in_(open_again)).values(held))
     return show_cards(connection, [row.card_id for row in rows])
 
 

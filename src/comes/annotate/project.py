@@ -350,9 +350,13 @@ def insert_items(
     connection: Connection, read: Items, n_known: int = 0, source: str | None = None
 ) -> None:
     """Insert items behind those that are known."""
-    texts = repeat(None) if read.texts is None else read.texts
-    named = {"id": count(n_known + 1), "name": read.names, "text": texts}
-    insert_columns(connection, items, {**named, "source": repeat(source)})
+    columns: dict[str, Iterable[Any]] = {
+        "id": count(n_known + 1),
+        "name": read.names,
+        "text": read.texts or repeat(None),
+        "source": repeat(source),
+    }
+    insert_columns(connection, items, columns)
 
 
 def insert_classes(
