@@ -17,13 +17,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from comes.annotate import (
-    create_project,
-    serve_in_thread,
-    set_controls,
-    set_left_out,
-    summarise,
-)
+from comes.annotate import create_project, serve_in_thread, set_left_out, summarise
+from comes.annotate.grow import set_controls
 from comes.datasets import make_scenes
 
 folder = Path(tempfile.mkdtemp(prefix="comes-"))

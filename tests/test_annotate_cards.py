@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from sqlalchemy import Connection, func, insert, select
 
-from comes.annotate import Project, collect_answers, export_answers, set_controls, summarise
+from comes.annotate import Project, collect_answers, export_answers, summarise
 from comes.annotate.cards import (
     BLOCK,
     ITEMS_AT_ONCE,
@@ -31,6 +31,7 @@ from comes.annotate.cards import (
     show_cards,
     store_answers,
 )
+from comes.annotate.grow import set_controls
 from comes.annotate.schema import CONTROL, answers, cards
 from comes.annotate.summary import bound_both_sides
 from comes.annotate.web.writer import Writer

@@ -15,7 +15,6 @@ from comes.annotate import (
     add_classes,
     add_items,
     collect_answers,
-    collect_data,
     create_project,
     estimate_shares,
     export_answers,
@@ -129,7 +128,7 @@ def test_new_classes_are_asked_about_at_the_projects_rate(
     add_classes(project, write_classes(tmp_path, "lynx\n"), rate=0.5)
     assert counts_by_class(project)[-1] == 25
     Desk(project).answer_all()
-    assert collect_data(project).label_names == ["sky", "sea", "zebra", "okapi", "lynx"]
+    assert collect_answers(project).label_names == ["sky", "sea", "zebra", "okapi", "lynx"]
 
 
 def test_images_may_come_from_another_folder(tmp_path: Path, projects: Projects) -> None:

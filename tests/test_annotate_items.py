@@ -81,7 +81,7 @@ def test_a_line_or_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         (b"\xff", "utf-8"),
     ):
         path.write_bytes(b'{"text": "a"}\n' + line + b"\n")
-        message = f"line [12] of items.jsonl cannot be read: .*{reason}"
+        message = rf"line [12] of items.jsonl cannot be read as an object such as .*{reason}"
         with pytest.raises(ComesError, match=message):
             read_items(path)
     (tmp_path / "items.docx").touch()

@@ -14,8 +14,9 @@ from sqlalchemy import insert, update
 from starlette.testclient import TestClient
 
 from annotation_site import HERE, join
-from comes.annotate import Project, collect_answers, set_controls, summarise
+from comes.annotate import Project, collect_answers, summarise
 from comes.annotate import links as links_module
+from comes.annotate.grow import set_controls
 from comes.annotate.lead import browse_answers, read_histories
 from comes.annotate.links import list_links, make_link
 from comes.annotate.schema import answers, controls, hints

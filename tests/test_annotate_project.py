@@ -423,7 +423,7 @@ def test_paths_that_cannot_be_used(create: Create, home: Path) -> None:
             "classes.txt",
             "items cannot be read from .* Give a folder or .zip",
         ),
-        ("texts.csv", "none.txt", r"none\.txt cannot be read: .*No such file"),
+        ("texts.csv", "none.txt", r"none\.txt cannot be read as text: .*No such file"),
         ("texts.csv", "none.csv", r"none\.csv cannot be read as csv: \[Errno 2\]"),
         ("texts.csv", "photos", "photos cannot be read"),
         ("texts.csv", "photos/b.png", r"b\.png cannot be read"),

@@ -14,8 +14,9 @@ from sqlalchemy import insert
 
 from annotation_browser import ON_PHONE, draw_scenes, is_wide, scene_project, take_picture
 from browser import launch_browser
-from comes.annotate import Project, open_project, serve_in_thread, set_controls, summarise
+from comes.annotate import Project, open_project, serve_in_thread, summarise
 from comes.annotate.cards import Answer, append_cards
+from comes.annotate.grow import set_controls
 from comes.annotate.lead import browse_answers
 from comes.annotate.links import list_links, make_link
 from comes.annotate.schema import RANDOM, notes

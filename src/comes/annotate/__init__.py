@@ -10,44 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from comes.annotate.exchange import (
-        collect_answers,
-        collect_data,
-        export_answers,
-        import_answers,
-    )
-    from comes.annotate.grow import add_classes, add_items, estimate_shares, set_controls
+    from comes.annotate.exchange import collect_answers, export_answers, import_answers
+    from comes.annotate.grow import add_classes, add_items, estimate_shares
     from comes.annotate.lead import set_left_out
     from comes.annotate.project import Project, create_project, open_project
     from comes.annotate.summary import summarise
-    from comes.annotate.trial import trial_project
     from comes.annotate.web.server import serve, serve_in_thread
-
-_MODULES = {
-    "Project": "project",
-    "add_classes": "grow",
-    "add_items": "grow",
-    "collect_answers": "exchange",
-    "collect_data": "exchange",
-    "create_project": "project",
-    "estimate_shares": "grow",
-    "export_answers": "exchange",
-    "import_answers": "exchange",
-    "open_project": "project",
-    "serve": "web.server",
-    "serve_in_thread": "web.server",
-    "set_controls": "grow",
-    "set_left_out": "lead",
-    "summarise": "summary",
-    "trial_project": "trial",
-}
 
 __all__ = [
     "Project",
     "add_classes",
     "add_items",
     "collect_answers",
-    "collect_data",
     "create_project",
     "estimate_shares",
     "export_answers",
@@ -55,18 +29,19 @@ __all__ = [
     "open_project",
     "serve",
     "serve_in_thread",
-    "set_controls",
     "set_left_out",
     "summarise",
-    "trial_project",
 ]
+# Where these are; what is quick to load comes first.
+_MODULES = ("project", "exchange", "grow", "summary", "lead", "web.server")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module 'comes.annotate' has no attribute {name!r}")
+    modules = (import_module(f"comes.annotate.{module}") for module in _MODULES)
     try:
-        return getattr(import_module(f"comes.annotate.{_MODULES[name]}"), name)
+        return next(getattr(module, name) for module in modules if hasattr(module, name))
     except ModuleNotFoundError as error:
         from comes.errors import ComesError
 

@@ -7,10 +7,10 @@ The sentence is made from a template with ``{class}``, the name of the class, an
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
@@ -23,14 +23,14 @@ LANGUAGES = {"en": "English", "de": "Deutsch"}
 # The settings of a project that say how it asks.
 QUESTION, ASKS_YES, LANGUAGE, GUIDELINES = "question", "asks_yes", "language", "guidelines"
 LONGEST_QUESTION = 300  # characters
-_PLACE = re.compile(r"\{(class|a)\}")
 
 
 @lru_cache
 def read_words(language: str) -> Mapping[str, str]:
     """Return the words of the page in a language."""
     file = files("comes.annotate").joinpath("words", f"{language}.json")
-    return MappingProxyType(json.loads(file.read_text(encoding="utf-8")))
+    words: Mapping[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    return words
 
 
 def describe_asking(
@@ -58,14 +58,24 @@ def describe_asking(
         described[LANGUAGE] = language
     if guidelines is not None:
         folder = expanded(guidelines).resolve()
-        _check_guidelines(folder, names)
+        if not folder.is_dir():
+            raise ComesError(
+                f"the guidelines must be in a folder; {folder} is none. Correct the path."
+            )
+        found = [find_guideline(folder, name) for name in names]
+        if not any(guide.text or guide.pictures for guide in found):
+            raise ComesError(
+                f"{folder} must have guidelines named after classes, such as {names[0]}.md or "
+                f"{names[0]}-1.jpg; it has none. Rename them."
+            )
         described[GUIDELINES] = str(folder)
     return described
 
 
 def check_template(template: str) -> None:
     """Raise if a template has places that nothing goes into, or is too long."""
-    unknown = [place for place in re.findall(r"\{[^{}]*\}", template) if not _PLACE.match(place)]
+    places = re.findall(r"\{[^{}]*\}", template)
+    unknown = [place for place in places if place not in ("{class}", "{a}")]
     if unknown:
         raise ComesError(
             f"a question may hold {{class}} and {{a}}; got {listed(unknown)}. Remove it."
@@ -90,27 +100,18 @@ def add_questions(connection: Connection, shown: Sequence[dict[str, Any]]) -> li
     for card in shown:
         kind = "image" if card["text"] is None else "text"
         template = asked.get(QUESTION) or default_template(kind, asked.get(LANGUAGE, "en"))
-        sentence, begin = word_question(card["question"] or template, card["class"])
-        rows.append({**card, "question": sentence, "class_at": begin})
+        article = "an" if card["class"][:1].lower() in tuple("aeiou8") else "a"
+        sentence = (card["question"] or template).replace("{a}", article)
+        before, place, _ = sentence.partition("{class}")
+        begin = len(before.encode("utf-16-le")) // 2 if place else None  # as JavaScript counts
+        question = sentence.replace("{class}", card["class"])
+        rows.append({**card, "question": question, "class_at": begin})
     return rows
 
 
 def default_template(kind: str, language: str) -> str:
     """Return the question about an "image" or a "text" in a language."""
     return read_words(language)[f"question.{kind}"]
-
-
-def word_question(template: str, name: str) -> tuple[str, int | None]:
-    """Return the sentence about a class, and where the name begins in it (as JavaScript counts)."""
-    article = "an" if name[:1].lower() in tuple("aeiou8") else "a"
-    before, place, _ = template.partition("{class}")
-    begin = len(before.replace("{a}", article).encode("utf-16-le")) // 2 if place else None
-    values = {"class": name, "a": article}
-
-    def fill(found: re.Match[str]) -> str:
-        return values[found[1]]
-
-    return _PLACE.sub(fill, template), begin
 
 
 class Guideline(NamedTuple):
@@ -135,15 +136,12 @@ def find_guideline(folder: Path, name: str) -> Guideline:
     folders = [path for path in found if path.is_dir() and path.name == name]
     inside = [path for place in folders for path in _list_inside(place, home) if path.is_file()]
     pictures = [path for path in beside + inside if path.suffix.lower() in PICTURES]
-    shown = pictures[:MOST_PICTURES]
     texts = [path for path in found if path.stem == name and path.suffix.lower() in TEXTS]
-    if not texts:
-        return Guideline("", False, shown)
-    try:
-        with texts[0].open(encoding="utf-8-sig", errors="replace") as file:
-            return Guideline(file.read(LONGEST_TEXT), texts[0].suffix.lower() == ".md", shown)
-    except OSError:
-        return Guideline("", False, shown)
+    text, is_markdown = "", False
+    if texts:
+        with suppress(OSError), texts[0].open(encoding="utf-8-sig", errors="replace") as file:
+            text, is_markdown = file.read(LONGEST_TEXT), texts[0].suffix.lower() == ".md"
+    return Guideline(text, is_markdown, pictures[:MOST_PICTURES])
 
 
 def _list_inside(folder: Path, home: Path) -> list[Path]:
@@ -152,14 +150,3 @@ def _list_inside(folder: Path, home: Path) -> list[Path]:
         return [path for path in sorted(folder.iterdir()) if path.resolve().is_relative_to(home)]
     except OSError:
         return []
-
-
-def _check_guidelines(folder: Path, names: Sequence[str]) -> None:
-    if not folder.is_dir():
-        raise ComesError(f"the guidelines must be in a folder; {folder} is none. Correct the path.")
-    found = [find_guideline(folder, name) for name in names]
-    if not any(guide.text or guide.pictures for guide in found):
-        raise ComesError(
-            f"{folder} must have guidelines named after classes, such as {names[0]}.md or "
-            f"{names[0]}-1.jpg; it has none. Rename them."
-        )

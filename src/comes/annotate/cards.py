@@ -7,11 +7,14 @@ an answer has a key of the browser's, so that a copy of a request changes nothin
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, repeat
+from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from pydantic import ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select, update
@@ -26,7 +29,7 @@ from comes.annotate.schema import (
     classes,
     controls,
     hints,
-    insert_rows,
+    insert_columns,
     items,
     notes,
     read_setting,
@@ -47,6 +50,11 @@ class Cards(NamedTuple):
     item: IntArray
     class_: IntArray
     turn: IntArray  # 1 on the card for a second person, 2 for a third
+
+    def places(self, n_classes: int = 0) -> list[Place]:
+        """Return the places of the cards, whose classes come after so many others."""
+        columns = self.item + 1, self.class_ + n_classes + 1, self.turn
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def sample_cards(
@@ -69,36 +77,24 @@ def sample_cards(
         )
     rng = np.random.default_rng(seed)
     if by == "class":
-        drawn = [rng.choice(n_items, n_asked, replace=False) for _ in range(n_classes)]
-        item, class_ = np.concatenate(drawn), np.repeat(np.arange(n_classes), n_asked)
+        chosen = [rng.choice(n_items, n_asked, replace=False) for _ in range(n_classes)]
+        item, class_ = np.concatenate(chosen), np.repeat(np.arange(n_classes), n_asked)
         again = np.sort(rng.choice(len(item), round(overlap * len(item)), replace=False))
     else:
-        chosen = rng.choice(n_items, n_asked, replace=False)
-        item, class_ = np.repeat(chosen, n_classes), np.tile(np.arange(n_classes), n_asked)
+        asked = rng.choice(n_items, n_asked, replace=False)
+        item, class_ = np.repeat(asked, n_classes), np.tile(np.arange(n_classes), n_asked)
         rows = np.sort(rng.choice(n_asked, round(overlap * n_asked), replace=False))
         again = (rows[:, None] * n_classes + np.arange(n_classes)).ravel()
     turn = np.repeat(np.arange(opinions), [len(item)] + [len(again)] * (opinions - 1))
     item = np.concatenate([item, *[item[again]] * (opinions - 1)])
     class_ = np.concatenate([class_, *[class_[again]] * (opinions - 1)])
-    number = _number_blocks(item, class_, turn, by)
+    # A block is an item of a turn, or `BLOCK` cards of a class of a turn.
+    drawn = pd.DataFrame({"turn": turn, "class": class_, "item": item})
+    within = drawn.groupby(["turn", "class"]).cumcount() // BLOCK
+    blocks = drawn.groupby(["turn", "item"] if by == "item" else ["turn", "class", within])
+    number = blocks.ngroup().to_numpy()
     order = np.argsort(rng.permutation(number.max() + 1)[number], kind="stable")
     return Cards(item[order], class_[order], turn[order])
-
-
-def _number_blocks(item: IntArray, class_: IntArray, turn: IntArray, by: By) -> IntArray:
-    """Return the block of each card: an item of a turn, or `BLOCK` cards of a class of a turn.
-
-    The cards of a turn come class by class, or item by item.
-    """
-    if by == "item":
-        within = item
-    else:
-        starts = np.flatnonzero(np.diff(class_, prepend=-1) | np.diff(turn, prepend=-1))
-        lengths = np.diff(np.append(starts, len(class_)))
-        within = (np.arange(len(class_)) - np.repeat(starts, lengths)) // BLOCK
-        within += class_ * (within.max(initial=0) + 1)
-    number: IntArray = np.unique(turn * (within.max() + 1) + within, return_inverse=True)[1]
-    return number
 
 
 def sample_more(asked: npt.NDArray[np.bool_], rate: float, seed: int) -> list[int]:
@@ -116,41 +112,35 @@ def sample_more(asked: npt.NDArray[np.bool_], rate: float, seed: int) -> list[in
 def _count_asked(n_items: int, rate: float) -> int:
     if not 0 < rate <= 1:
         raise ComesError(f"rate must be in (0, 1]; got {rate:g}.")
-    count = round(rate * n_items)
-    if not count:
+    n_asked = round(rate * n_items)
+    if not n_asked:
         raise ComesError(
             f"a rate of {rate:g} asks about none of {n_items} items. Raise it, or add items."
         )
-    return count
+    return n_asked
 
 
 def append_cards(
     connection: Connection,
     places: Sequence[Place],
     source: str,
-    drawn_with: Sequence[Mapping[str, Any]] | None = None,
+    drawn_with: Mapping[str, Iterable[Any]] | None = None,
     *,
     first: bool = False,
 ) -> int:
     """Add cards behind all others, or before them; return how many.
 
-    ``drawn_with`` holds further columns of each card: its round, probability and so on.
+    ``drawn_with`` has further columns: their round, probability and so on.
     """
+    if not places:
+        return 0
     end = func.min(cards.c.position) if first else func.max(cards.c.position)
     last = connection.execute(select(end)).scalar_one() or 0
     start = last - len(places) if first else last + 1
-    rows = (
-        {
-            "item_id": item,
-            "class_id": class_,
-            "turn": turn,
-            "source": source,
-            "position": start + k,
-            **(drawn_with[k] if drawn_with else {}),
-        }
-        for k, (item, class_, turn) in enumerate(places)
-    )
-    insert_rows(connection, cards, rows)
+    item, class_, turn = zip(*places, strict=True)
+    columns = {"item_id": item, "class_id": class_, "turn": turn, "source": repeat(source)}
+    columns |= {"position": count(start), **(drawn_with or {})}
+    insert_columns(connection, cards, columns)
     return len(places)
 
 
@@ -187,7 +177,7 @@ class SentAnswer:
 
 
 class Asker(NamedTuple):
-    """Who asks for cards and answers them."""
+    """Who asks for cards and answers them; columns of both tables have these names."""
 
     annotator: str
     tab: str
@@ -214,22 +204,25 @@ def lease_cards(
         return []
     known = set(has)
     found = [card for card in _find_held_cards(connection, asker, now) if card.id not in known]
-    free = _select_free_cards(asker.annotator, now)
+    is_free = or_(cards.c.leased_until.is_(None), cards.c.leased_until < now)
+    is_asked = _asked_elsewhere(asker.annotator, now)
+    free = select(cards).where(~cards.c.is_done, is_free, ~is_asked)
+    free = free.with_for_update(skip_locked=True, of=cards)  # nobody holds these
     is_new = not found
     if is_new:
         found = _find_next_cards(connection, free, size)
     if not found:
         return []
     chosen = _choose_items(connection, found, free) if by_item else _choose_class(found)
+    held = {**asker._asdict(), "leased_until": now + lease}
+    connection.execute(update(cards).where(cards.c.id.in_(chosen)).values(held))
     if is_new:
-        chosen += insert_controls(connection, chosen, asker.annotator, by_item=by_item)
-    connection.execute(
-        update(cards)
-        .where(cards.c.id.in_(chosen))
-        .values(tab=asker.tab, annotator=asker.annotator, leased_until=now + lease)
-    )
+        chosen += _insert_controls(connection, chosen, held, by_item)
     shown = show_cards(connection, chosen)
-    return sort_by_item(shown) if by_item else shown
+    if by_item:  # item by item, and the classes of each in the order of the project
+        turns = {item: k for k, item in enumerate(dict.fromkeys(card["item"] for card in shown))}
+        shown.sort(key=lambda card: (turns[card["item"]], card["class_number"]))
+    return shown
 
 
 def _name_closed_tab(annotator: str) -> str:
@@ -250,18 +243,7 @@ def _find_held_cards(connection: Connection, asker: Asker, now: float) -> list[A
         .with_for_update(of=cards)  # evaluated again if another server has just leased them
     )
     # Sorted here: for ORDER BY, SQLite would walk through all open cards by their position.
-    return sorted(connection.execute(held), key=_position_of)[:MOST_HELD]
-
-
-def _position_of(card: Any) -> int:
-    return int(card.position)
-
-
-def _select_free_cards(annotator: str, now: float) -> Any:
-    """Return the query for cards that nobody holds and this person may get."""
-    is_free = or_(cards.c.leased_until.is_(None), cards.c.leased_until < now)
-    query = select(cards).where(~cards.c.is_done, is_free, ~_asked_elsewhere(annotator, now))
-    return query.with_for_update(skip_locked=True, of=cards)
+    return sorted(connection.execute(held), key=attrgetter("position"))[:MOST_HELD]
 
 
 def _find_next_cards(connection: Connection, free: Any, size: int) -> list[Any]:
@@ -304,25 +286,21 @@ def _choose_items(connection: Connection, found: Sequence[Any], free: Any) -> li
     return chosen
 
 
-def insert_controls(
-    connection: Connection, chosen: Sequence[int], annotator: str, *, by_item: bool = False
+def _insert_controls(
+    connection: Connection, chosen: Sequence[int], held: Mapping[str, Any], by_item: bool
 ) -> list[int]:
-    """Make control cards for a block of cards that a person gets; return their numbers.
+    """Make control cards for a block of cards that a person holds; return their numbers.
 
     They are of the class of the block, or with ``by_item`` of its items, and of questions that this
     person was never asked.
     """
     share = float(read_setting(connection, CONTROL_SHARE) or 0)
-    if not chosen or not share:
-        return []
-    block = connection.execute(
-        select(cards.c.item_id, cards.c.class_id, cards.c.position).where(cards.c.id.in_(chosen))
-    ).all()
-    wanted = sum(random.random() < share for _ in block)
+    wanted = sum(random.random() < share for _ in chosen)
     if not wanted:
         return []
+    block = connection.execute(select(cards).where(cards.c.id.in_(chosen))).all()
     same = cards.c.item_id == controls.c.item_id, cards.c.class_id == controls.c.class_id
-    own = select(cards.c.id).where(*same, cards.c.annotator == annotator)
+    own = select(cards.c.id).where(*same, cards.c.annotator == held["annotator"])
     # Who answered a control card would never get an open card about the same.
     open_ = select(cards.c.id).where(*same, ~cards.c.is_done, cards.c.turn < CONTROLS)
     here = (
@@ -330,15 +308,12 @@ def insert_controls(
         if by_item
         else controls.c.class_id == block[0].class_id
     )
-    asked = {(card.item_id, card.class_id) for card in block}
-    free = [
-        row
-        for row in connection.execute(select(controls).where(here, ~own.exists(), ~open_.exists()))
-        if (row.item_id, row.class_id) not in asked
-    ]
+    query = select(controls).where(here, ~own.exists(), ~open_.exists())
+    free = connection.execute(query).all()
     made = []
     for control in random.sample(free, min(wanted, len(free))):
         row = {
+            **held,
             "item_id": control.item_id,
             "class_id": control.class_id,
             # Not the next one, which another server may be giving to somebody else.
@@ -393,16 +368,6 @@ def show_cards(connection: Connection, chosen: Sequence[int]) -> list[dict[str, 
     return add_questions(connection, [dict(row._mapping) for row in connection.execute(query)])
 
 
-def sort_by_item(shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return cards item by item, and the classes of each in the order of the project."""
-    turn = {item: k for k, item in enumerate(dict.fromkeys(card["item"] for card in shown))}
-
-    def order(card: dict[str, Any]) -> tuple[int, int]:
-        return turn[card["item"]], card["class_number"]
-
-    return sorted(shown, key=order)
-
-
 # Built once: building these statements takes longer than running them.
 _WANTED = cards.c.id.in_(bindparam("wanted", expanding=True))
 _KNOWN = select(answers).where(answers.c.key.in_(bindparam("keys", expanding=True)))
@@ -441,9 +406,8 @@ def store_answers(
         _check_answerable(found.get(answer.card), answer.card, asker)
     rows = [
         {
+            **asker._asdict(),
             "card_id": answer.card,
-            "annotator": asker.annotator,
-            "tab": asker.tab,
             "key": answer.key,
             "answer": answer.answer,
             "seconds": answer.seconds,
@@ -488,11 +452,10 @@ def undo_answers(
     if open_again:
         if read_setting(connection, FROZEN):
             raise RefusedError(409, "the project is frozen, so its answers stay as they are")
-        is_open = and_(answers.c.key.in_(keys), answers.c.undone_at.is_(None))
-        connection.execute(update(answers).where(is_open).values(undone_at=now))
-        held = {"tab": asker.tab, "annotator": asker.annotator, "leased_until": now + lease}
-        again = update(cards).where(cards.c.id.in_(open_again))
-        connection.execute(again.values(is_done=False, **held))
+        stands = answers.c.key.in_(keys), answers.c.undone_at.is_(None)
+        connection.execute(update(answers).where(*stands).values(undone_at=now))
+        held = {**asker._asdict(), "leased_until": now + lease, "is_done": False}
+        connection.execute(update(cards).where(cards.c.id.in_(open_again)).values(held))
     return show_cards(connection, [row.card_id for row in rows])
 
 

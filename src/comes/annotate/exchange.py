@@ -4,13 +4,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
+from itertools import repeat
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, and_, func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from comes.annotate.cards import Place, append_cards, next_round
 from comes.annotate.project import Project
@@ -21,9 +21,8 @@ from comes.annotate.schema import (
     RANDOM,
     answers,
     cards,
-    classes,
     fetch_all,
-    insert_rows,
+    insert_columns,
     items,
     notes,
     people,
@@ -37,65 +36,43 @@ from comes.errors import ComesError, listed
 
 TEXT = "text"  # the column of features of a project of texts
 PROBABILITY = "probability"
+PAIR = ["item_id", "class_id"]
 CODES = {state.word: int(state) for state in State}
 
 
 def collect_answers(project: Project) -> Dataset:
-    """Return all answers of a project.
+    """Return all answers of a project, with the items that they are about.
 
     Where two people disagree, the pair counts as "maybe".
 
     Parameters
     ----------
     project : Project
+        Must have an answer.
 
     Returns
     -------
     dataset : Dataset
-        Without features. Every item of the project is a row and every class a label, asked or not.
-        Its answers know which questions a model chose, or showed what it thinks, and, if several
-        people answered, who said what. If all say "no", they are candidates, without the questions
-        of a model.
+        Its features are the images, or a table with the one column "text". Every item of the
+        project is a row and every class a label, asked or not. Its answers know which questions a
+        model chose, or showed what it thinks, and, if several people answered, who said what. If
+        all say "no", they are candidates, without the questions of a model.
 
     Examples
     --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     dataset = collect_answers(project)
+    >>> dataset = collect_answers(project)
+    >>> dataset.items[0], dataset.X["text"][0]
+    ('rain', 'It rains.')
     >>> dataset.candidates  # the first text is surely not about sport
     array([[False,  True],
            [ True,  True]])
     """
-    return _combine(project, read_answers(project))
-
-
-def collect_data(project: Project) -> Dataset:
-    """Return all answers of a project, with the items that they are about.
-
-    Parameters
-    ----------
-    project : Project
-
-    Returns
-    -------
-    dataset : Dataset
-        As `collect_answers` returns it. Its features are the images, or a table with the one
-        column "text".
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     dataset = collect_data(project)
-    >>> dataset.items[0], dataset.X["text"][0]
-    ('rain', 'It rains.')
-    """
-    dataset = _combine(project, _read_some(project))
+    dataset = _combine(project, _require_some(project, read_answers(project)))
     if project.images is not None:
         return replace(dataset, X=project.images)
     with project.reading() as connection:
-        texts = connection.execute(select(items.c.text).order_by(items.c.id)).scalars()
-        return replace(dataset, X=pd.DataFrame({TEXT: list(texts)}))
+        texts = connection.execute(select(items.c.text).order_by(items.c.id)).scalars().all()
+    return replace(dataset, X=pd.DataFrame({TEXT: texts}))
 
 
 def export_answers(project: Project, path: str | Path) -> dict[str, int]:
@@ -108,7 +85,7 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
         .csv, .parquet, .xlsx: a row per answer, with the columns item, label, answer, source (who
         chose the question: random, active, import or model; hint where the card showed what a model
         thinks), person (who answered) and probability (with which the question was drawn).
-        .npz or .jsonl: the answers as `collect_answers` returns them.
+        .npz or .jsonl: the answers as `collect_answers` returns them, without features.
 
     Returns
     -------
@@ -118,10 +95,8 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
 
     Examples
     --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     counts = export_answers(project, project.folder / "answers.csv")
-    ...     print((project.folder / "answers.csv").read_text())
+    >>> counts = export_answers(project, project.folder / "answers.csv")
+    >>> print((project.folder / "answers.csv").read_text())
     item,label,answer,source,person,probability
     rain,sport,no,random,(answers.csv),1.0
     rain,weather,not asked,,,
@@ -130,14 +105,13 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     >>> counts["asked"], counts["surely_not"]
     (1, 1)
     """
-    said = _read_some(project)
+    said = _require_some(project, read_answers(project))
     if is_table_name(path):
         write_table(_list_answers(project, said), path)
     else:
         write_dataset(_combine(project, said), path)
-    pair = said["item_id"].to_numpy() * (1 + len(project.class_names)) + said["class_id"].to_numpy()
-    n_asked = len(np.unique(pair))
-    n_doubted = len(np.unique(pair[said["answer"] != NO]))
+    n_asked = len(said.drop_duplicates(PAIR))
+    n_doubted = len(said[said["answer"] != NO].drop_duplicates(PAIR))
     return {
         "items": len(project.item_names),
         "classes": len(project.class_names),
@@ -149,9 +123,7 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     }
 
 
-def _read_some(project: Project) -> pd.DataFrame:
-    """Return the answers; raise if there are none."""
-    said = read_answers(project)
+def _require_some(project: Project, said: pd.DataFrame) -> pd.DataFrame:
     if said.empty:
         raise ComesError(f"{project.name} has no answers yet. Collect some: comes annotate serve.")
     return said
@@ -164,32 +136,11 @@ def read_answers(project: Project) -> pd.DataFrame:
     has decided about a pair, no other answer about it counts. Where a card has shown what a model
     thinks, the source of all answers about its pair is "hint".
     """
-    columns = {
-        "item_id": cards.c.item_id,
-        "class_id": cards.c.class_id,
-        "answer": answers.c.answer,
-        SOURCE: cards.c.source,
-        PERSON: answers.c.annotator,
-        "turn": cards.c.turn,
-        "tab": answers.c.tab,
-        "round": cards.c.round,
-        PROBABILITY: cards.c.probability,
-        HINT: answers.c.hint,
-    }
-    query = (
-        select(*columns.values())
-        .join(cards, cards.c.id == answers.c.card_id)
-        .where(_stands(), answers.c.answer != "skip")
-    )
     with project.reading() as connection:
-        said = pd.DataFrame(fetch_all(connection, query), columns=list(columns))
-        # Sorted here: a database would look the answers up one by one, in the order of the cards.
-        order = np.lexsort([said[name] for name in ("turn", "class_id", "item_id")])
-        said = said.iloc[order].reset_index(drop=True)
-        first = _read_first_rates(connection)
-    is_first = said["round"].isna() & (said[SOURCE] == RANDOM)
-    chance = said[PROBABILITY].astype(float)
-    said[PROBABILITY] = chance.mask(is_first, said["class_id"].map(first).astype(float))
+        said = _read_standing(connection, turn=cards.c.turn)
+    said = said[said["answer"] != "skip"]
+    # Sorted here: a database would look the answers up one by one, in the order of the cards.
+    said = said.iloc[np.lexsort([said[name] for name in ("turn", *PAIR[::-1])])]
     is_decided = said["tab"] == LEADS_TAB
     said = said[is_decided | ~_share_pair(said, is_decided)].reset_index(drop=True)
     said[SOURCE] = said[SOURCE].mask(_share_pair(said, said[HINT].notna()), HINT)
@@ -200,28 +151,46 @@ def _share_pair(said: pd.DataFrame, rows: "pd.Series[bool]") -> "pd.Series[bool]
     """Return which answers are about the pair of one of some rows."""
     if not rows.any():
         return rows
-    return rows.groupby([said["item_id"], said["class_id"]]).transform("any")
+    return rows.groupby([said[name] for name in PAIR]).transform("any")
 
 
-def _stands() -> ColumnElement[bool]:
-    """Return the condition that an answer was not undone, and counts."""
+def _read_standing(connection: Connection, **more: Any) -> pd.DataFrame:
+    """Return a row per answer that stands, not to a control card, of people who are not left out.
+
+    It has the probability with which its question was drawn, and more columns if they are named.
+    """
+    columns = {
+        "item_id": cards.c.item_id,
+        "class_id": cards.c.class_id,
+        "answer": answers.c.answer,
+        SOURCE: cards.c.source,
+        PERSON: answers.c.annotator,
+        "tab": answers.c.tab,
+        "round": cards.c.round,
+        PROBABILITY: cards.c.probability,
+        HINT: answers.c.hint,
+        **more,
+    }
     left_out = select(people.c.name).where(people.c.left_out_at.is_not(None))
-    return and_(
-        answers.c.undone_at.is_(None),
-        cards.c.source != CONTROL,
-        answers.c.annotator.not_in(left_out),
+    query = (
+        select(*columns.values())
+        .join(cards, cards.c.id == answers.c.card_id)
+        .where(
+            answers.c.undone_at.is_(None),
+            cards.c.source != CONTROL,
+            answers.c.annotator.not_in(left_out),
+        )
     )
-
-
-def _read_first_rates(connection: Connection) -> dict[int, float]:
-    """Return the probability with which the first cards of each class were drawn."""
+    said = pd.DataFrame(fetch_all(connection, query), columns=list(columns))
+    # The first cards of a class were drawn among all items.
     n_items = connection.execute(select(func.max(items.c.id))).scalar_one() or 1
-    drawn = (
-        select(cards.c.class_id, func.count())
-        .where(cards.c.source == RANDOM, cards.c.round.is_(None), cards.c.turn == 0)
-        .group_by(cards.c.class_id)
-    )
-    return {number: count / n_items for number, count in connection.execute(drawn)}
+    is_first = cards.c.source == RANDOM, cards.c.round.is_(None), cards.c.turn == 0
+    drawn = select(cards.c.class_id, func.count()).where(*is_first).group_by(cards.c.class_id)
+    rates = {number: count / n_items for number, count in connection.execute(drawn)}
+    chance = said["class_id"].map(rates).astype(float)
+    of_first = said["round"].isna() & (said[SOURCE] == RANDOM)
+    said[PROBABILITY] = said[PROBABILITY].astype(float).mask(of_first, chance)
+    return said
 
 
 def _combine(project: Project, said: pd.DataFrame) -> Dataset:
@@ -249,24 +218,25 @@ def _list_answers(project: Project, said: pd.DataFrame) -> pd.DataFrame:
     They are in the order of the project, in which readers then find items and classes: the first
     item has a row for every class, and an item that nobody was asked about one for the first.
     """
-    item_names, class_names = project.item_names, project.class_names
-    row, column = said["item_id"].to_numpy() - 1, said["class_id"].to_numpy() - 1
-    silent = np.setdiff1d(np.arange(1, len(item_names)), row)
-    of_first = np.setdiff1d(np.arange(len(class_names)), column[row == 0])
-    n_silent = len(silent) + len(of_first)
-    row = np.concatenate([row, silent, np.zeros(len(of_first), dtype=np.int64)])
-    column = np.concatenate([column, np.zeros(len(silent), dtype=np.int64), of_first])
-    order = np.lexsort((column, row))
-    nothing = np.full(n_silent, "", dtype=object)
-    columns = {
-        "item": np.asarray(item_names, dtype=object)[row],
-        "label": np.asarray(class_names, dtype=object)[column],
-        "answer": np.concatenate([said["answer"], np.full(n_silent, NOT_ASKED, dtype=object)]),
-        SOURCE: np.concatenate([said[SOURCE], nothing]),
-        PERSON: np.concatenate([said[PERSON], nothing]),
-        PROBABILITY: np.append(said[PROBABILITY].to_numpy().round(6), np.full(n_silent, np.nan)),
+    n_items, n_classes = len(project.item_names), len(project.class_names)
+    silent = np.setdiff1d(np.arange(2, n_items + 1), said["item_id"])
+    of_first = np.setdiff1d(np.arange(1, n_classes + 1), said["class_id"][said["item_id"] == 1])
+    pairs = {
+        "item_id": np.append(silent, np.ones_like(of_first)),
+        "class_id": np.append(np.ones_like(silent), of_first),
     }
-    return pd.DataFrame({name: values[order] for name, values in columns.items()})
+    nothing = {"answer": NOT_ASKED, SOURCE: "", PERSON: "", PROBABILITY: np.nan}
+    rows = pd.concat([said, pd.DataFrame({**pairs, **nothing})], ignore_index=True)
+    rows = rows.sort_values(PAIR, kind="stable", ignore_index=True).round({PROBABILITY: 6})
+    return pd.DataFrame({**_name_pairs(project, rows), **rows.drop(columns=PAIR)})
+
+
+def _name_pairs(project: Project, said: pd.DataFrame) -> dict[str, Any]:
+    """Return the names of the items and classes of answers."""
+    names = np.asarray(project.item_names, dtype=object)
+    labels = np.asarray(project.class_names, dtype=object)
+    row, column = (said[name].to_numpy(np.int64) - 1 for name in PAIR)
+    return {"item": names[row], "label": labels[column]}
 
 
 class _Imported(NamedTuple):
@@ -314,11 +284,9 @@ def import_answers(
 
     Examples
     --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     file = project.folder / "more.csv"
-    ...     _ = file.write_text("item,label,answer\nrain,sport,maybe\ngoal,sport,yes\n")
-    ...     import_answers(project, file)
+    >>> file = project.folder / "more.csv"
+    >>> _ = file.write_text("item,label,answer\nrain,sport,maybe\ngoal,sport,yes\n")
+    >>> import_answers(project, file)
     {'taken': 1, 'already_answered': 1}
     """
     path = Path(path)
@@ -328,16 +296,29 @@ def import_answers(
         labels_are="complementary" if complementary else None,
         words=words,
     )
-    said = _read_import(project, path, reading)
-    if chosen_by_model:
-        said = [one._replace(by_model=True) for one in said]
+    said = _read_import(project, path, reading, chosen_by_model)
+    now = time.time()
     with project.writing() as connection:
         taken = _find_cards(connection, said)
-        _insert_imported(connection, taken)
+        rows = {
+            "card_id": taken,
+            "annotator": [one.person for one in taken.values()],
+            "tab": repeat("import"),
+            "key": [f"import-{number}-{now:.6f}" for number in taken],
+            "answer": [one.answer for one in taken.values()],
+            "answered_at": repeat(now),
+        }
+        insert_columns(connection, answers, rows)
+        new = answers.c.tab == "import", answers.c.answered_at == now
+        is_own = answers.c.card_id == cards.c.id
+        done = {"is_done": True, "annotator": answers.c.annotator}
+        connection.execute(update(cards).where(*new, is_own).values(done))
     return {"taken": len(taken), "already_answered": len(said) - len(taken)}
 
 
-def _read_import(project: Project, path: Path, reading: ReadOptions) -> list[_Imported]:
+def _read_import(
+    project: Project, path: Path, reading: ReadOptions, chosen_by_model: bool
+) -> list[_Imported]:
     """Return the answers of a file, by the numbers of item and class."""
     dataset = open_dataset(path, reading)
     rows = {name: number for number, name in enumerate(project.item_names, 1)}
@@ -359,8 +340,8 @@ def _read_import(project: Project, path: Path, reading: ReadOptions) -> list[_Im
         before = known.get((pair, name))
         if before is not None and before.answer != answer:
             answer = MAYBE  # they were not sure
-        by_model = found.chosen is not None and bool(found.chosen[row, column])
-        known[pair, name] = _Imported(pair, name, answer, by_model)
+        is_chosen = found.chosen is not None and bool(found.chosen[row, column])
+        known[pair, name] = _Imported(pair, name, answer, chosen_by_model or is_chosen)
     return list(known.values())
 
 
@@ -369,56 +350,32 @@ def _find_cards(connection: Connection, said: Sequence[_Imported]) -> dict[int, 
 
     A question without a card gets one, and answers of further people get cards of their own.
     """
-    columns = [cards.c[name] for name in ("item_id", "class_id", "turn", "is_done", "annotator")]
+    place = [cards.c[name] for name in (*PAIR, "turn")]
     known = {
-        (row.item_id, row.class_id, row.turn): row for row in connection.execute(select(*columns))
+        (row.item_id, row.class_id, row.turn): row
+        for row in connection.execute(select(*place, cards.c.is_done, cards.c.annotator))
     }
-    answered = {((i, c), row.annotator) for (i, c, _), row in known.items() if row.is_done}
-    places: dict[Place, _Imported] = {}
+    done = {at: row.annotator for at, row in known.items() if row.is_done}
+    answered = {(at[:2], person) for at, person in done.items()}
+    taken: dict[Place, _Imported] = {}
     for one in said:
-        first = known.get((*one.pair, 0))
-        if (first is not None and first.is_done) or (one.pair, one.person) in answered:
+        at = (*one.pair, 0)
+        if at in done or (one.pair, one.person) in answered:
             continue
-        turns = ((*one.pair, turn) for turn in count())
-        free = (t for t in turns if t not in places and not (t in known and known[t].is_done))
-        places[next(free)] = one
-    new, number_of_round = [p for p in places if p not in known], next_round(connection)
+        while at in done or at in taken:
+            at = (*one.pair, at[2] + 1)
+        taken[at] = one
+    new, number_of_round = [at for at in taken if at not in known], next_round(connection)
     for source, is_it in ((MODEL, True), (IMPORTED, False)):
-        own = [place for place in new if places[place].by_model is is_it]
-        append_cards(connection, own, source, [{"round": number_of_round}] * len(own))
-    numbers = connection.execute(select(cards.c.id, *columns[:3])).all()
-    return {number: places[place] for number, *key in numbers if (place := tuple(key)) in places}
-
-
-def _insert_imported(connection: Connection, taken: Mapping[int, _Imported]) -> None:
-    """Insert answers by card, and mark the cards as done."""
-    now = time.time()
-    rows = (
-        {
-            "card_id": number,
-            "annotator": one.person,
-            "tab": "import",
-            "key": f"import-{number}-{now:.6f}",
-            "answer": one.answer,
-            "answered_at": now,
-        }
-        for number, one in taken.items()
-    )
-    insert_rows(connection, answers, rows)
-    stands = answers.c.card_id == cards.c.id, answers.c.undone_at.is_(None)
-    inserted = select(answers.c.card_id).where(
-        answers.c.tab == "import", answers.c.answered_at == now
-    )
-    done = update(cards).where(cards.c.id.in_(inserted), ~cards.c.is_done)
-    person = select(answers.c.annotator).where(*stands).scalar_subquery()
-    connection.execute(done.values(is_done=True, annotator=person))
+        own = [at for at in new if taken[at].by_model is is_it]
+        append_cards(connection, own, source, {"round": repeat(number_of_round)})
+    numbers = connection.execute(select(cards.c.id, *place))
+    return {number: taken[at] for number, *key in numbers if (at := tuple(key)) in taken}
 
 
 def export_raw_answers(project: Project, path: str | Path) -> dict[str, int]:
     """Write every answer as it was given to a table; return how many answers and people."""
-    table = read_raw_answers(project)
-    if table.empty:
-        raise ComesError(f"{project.name} has no answers yet. Collect some: comes annotate serve.")
+    table = _require_some(project, read_raw_answers(project))
     write_table(table, path)
     return {"answers": len(table), "people": int(table[PERSON].nunique())}
 
@@ -431,50 +388,28 @@ def read_raw_answers(project: Project) -> pd.DataFrame:
     card showed), decision (whether the lead decided) and comment (what people wrote about the card,
     in one line each). Answers to control cards, and of people who are left out, are not among them.
     """
-    columns = {
-        "number": answers.c.id,
-        "item": items.c.name,
-        "label": classes.c.name,
-        "answer": answers.c.answer,
-        PERSON: answers.c.annotator,
-        "at": answers.c.answered_at,
-        "seconds": answers.c.seconds,
-        SOURCE: cards.c.source,
-        "round": func.coalesce(cards.c.round, 0),
-        PROBABILITY: cards.c.probability,
-        HINT: answers.c.hint,
-        "decision": answers.c.tab,
-        "comment": cards.c.id,
-    }
-    query = (
-        select(*columns.values())
-        .join(cards, cards.c.id == answers.c.card_id)
-        .join(items, items.c.id == cards.c.item_id)
-        .join(classes, classes.c.id == cards.c.class_id)
-        .where(_stands())
-        .order_by(answers.c.id)
-    )
-    with project.reading() as connection:
-        table = pd.DataFrame(fetch_all(connection, query), columns=list(columns))
-        written, first = _read_notes(connection), _read_first_rates(connection)
-    names = dict(enumerate(project.class_names, 1))
-    chance = table["label"].map({names[number]: rate for number, rate in first.items()})
-    is_first = (table["round"] == 0) & (table[SOURCE] == RANDOM)
-    at = [datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds") for at in table["at"]]
-    return table.assign(
-        at=at,
-        seconds=table["seconds"].astype(float),
-        hint=table[HINT].astype(float),
-        probability=table[PROBABILITY].astype(float).mask(is_first, chance.astype(float)).round(6),
-        decision=np.where(table["decision"] == LEADS_TAB, "lead", ""),
-        comment=[written.get(card, "") for card in table["comment"]],
-    )
-
-
-def _read_notes(connection: Connection) -> dict[int, str]:
-    """Return what was written about each card; "(flagged)" where there are no words."""
-    query = select(notes.c.card_id, notes.c.annotator, notes.c.text).order_by(notes.c.id)
+    more = {"number": answers.c.id, "card": cards.c.id}
+    more |= {"at": answers.c.answered_at, "seconds": answers.c.seconds}
     written: dict[int, list[str]] = {}
-    for card, person, text in connection.execute(query):
-        written.setdefault(card, []).append(f"{person}: {text or '(flagged)'}")
-    return {card: "\n".join(lines) for card, lines in written.items()}
+    with project.reading() as connection:
+        table = _read_standing(connection, **more).sort_values("number", ignore_index=True)
+        query = select(notes.c.card_id, notes.c.annotator, notes.c.text).order_by(notes.c.id)
+        for card, person, text in connection.execute(query):
+            written.setdefault(card, []).append(f"{person}: {text or '(flagged)'}")
+    columns = {
+        "number": table["number"],
+        **_name_pairs(project, table),
+        "answer": table["answer"],
+        PERSON: table[PERSON],
+        "at": [
+            datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds") for at in table["at"]
+        ],
+        "seconds": table["seconds"].astype(float),
+        SOURCE: table[SOURCE],
+        "round": table["round"].astype(float).fillna(0).astype(int),
+        PROBABILITY: table[PROBABILITY].round(6),
+        HINT: table[HINT].astype(float),
+        "decision": np.where(table["tab"] == LEADS_TAB, "lead", ""),
+        "comment": ["\n".join(written.get(card, ())) for card in table["card"]],
+    }
+    return pd.DataFrame(columns)

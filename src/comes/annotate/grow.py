@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from comes.annotate.cards import (
     CONTROL_SHARE,
     SHOWS_HINTS,
+    Cards,
     Place,
     append_cards,
     next_round,
@@ -21,8 +23,8 @@ from comes.annotate.cards import (
     sample_more,
 )
 from comes.annotate.exchange import read_answers
-from comes.annotate.items import Items, read_classes, read_items
-from comes.annotate.project import Project
+from comes.annotate.items import Classes, Items, read_classes, read_items
+from comes.annotate.project import Project, insert_classes, insert_items
 from comes.annotate.schema import (
     ACTIVE,
     CONTROL,
@@ -32,7 +34,7 @@ from comes.annotate.schema import (
     classes,
     controls,
     hints,
-    insert_rows,
+    insert_columns,
     items,
     read_setting,
     rounds,
@@ -80,13 +82,11 @@ def add_items(
 
     Examples
     --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project(rate=1) as project:
-    ...     file = project.folder / "more.csv"
-    ...     _ = file.write_text("item,text\nrain,It rains.\nsun,It is hot.\n")
-    ...     add_items(project, file)
-    ...     print(project.item_names)
+    >>> file = project.folder / "more.csv"
+    >>> _ = file.write_text("item,text\nrain,It rains.\nsun,It is hot.\n")
+    >>> add_items(project, file)
     {'items_added': 1, 'left_out': 1, 'cards_added': 2}
+    >>> project.item_names
     ['rain', 'goal', 'sun']
     """
     read = read_items(item_source, images, text_column)
@@ -100,69 +100,48 @@ def add_items(
         raise ComesError(f"rate must be in (0, 1]; got {rate:g}.")
     with project.writing() as connection:
         known = set(connection.execute(select(items.c.name)).scalars())
-        new = [row for row, name in enumerate(read.names) if name not in known]
+        new = [k for k, name in enumerate(read.names) if name not in known]
         counts = {"items_added": len(new), "left_out": len(read.names) - len(new)}
         if not new:
             return counts | {"cards_added": 0}
-        _insert_items(connection, project, read, new, len(known), apart=rate is not None)
-        numbers = np.arange(len(known) + 1, len(known) + len(new) + 1)
-        rates = _read_rates(connection)
+        texts = None if read.texts is None else [read.texts[k] for k in new]
+        place = None if read.images is None else read.images.resolve()
+        source = None if place in (None, project.source) else str(place)
+        insert_items(connection, Items([read.names[k] for k in new], texts), len(known), source)
+        number = next_round(connection)
+        if number > 1 or rate is not None:
+            # Earlier rounds could not draw these items, or not at this rate.
+            ends = [*json.loads(read_setting(connection, BATCHES) or "[]"), len(known)]
+            write_setting(connection, BATCHES, json.dumps(ends))
+        rates, how = _read_rates(connection), None
         if rate is not None:
             rates = dict.fromkeys(rates, rate)
+            how = _describe_draw(number, rate)
+        numbers = np.arange(len(known) + 1, len(known) + len(new) + 1)
         drawn = _draw_for_items(numbers, rates, seed + len(known), read_setting(connection, "by"))
-        how = None if rate is None else [{"round": next_round(connection), "probability": rate}]
-        n_cards = append_cards(connection, drawn, RANDOM, how and how * len(drawn))
-        return counts | {"cards_added": n_cards}
-
-
-def _insert_items(
-    connection: Connection,
-    project: Project,
-    read: Items,
-    new: Sequence[int],
-    n_known: int,
-    *,
-    apart: bool,
-) -> None:
-    """Insert items behind those that there are."""
-    texts: Sequence[str | None] = read.texts or [None] * len(read.names)
-    place = None if read.images is None else str(read.images.resolve())
-    own = None if project.source is None else str(project.source)
-    rows = (
-        {
-            "id": number,
-            "name": read.names[row],
-            "text": texts[row],
-            "source": None if place == own else place,
-        }
-        for number, row in enumerate(new, n_known + 1)
-    )
-    insert_rows(connection, items, rows)
-    is_later = connection.execute(select(func.max(cards.c.round))).scalar_one() is not None
-    if is_later or apart:  # earlier rounds could not draw these items, or not at this rate
-        ends = [*json.loads(read_setting(connection, BATCHES) or "[]"), n_known]
-        write_setting(connection, BATCHES, json.dumps(ends))
+        return counts | {"cards_added": append_cards(connection, drawn, RANDOM, how)}
 
 
 def _draw_for_items(
     numbers: npt.NDArray[np.int64], rates: dict[int, float], seed: int, by: str | None
 ) -> list[Place]:
     """Draw cards for new items, each class at its rate, in blocks of a class or of an item."""
-    rng, drawn = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+
+    def draw(rate: float) -> list[int]:
+        # Rounded by chance, so that few items keep their rate, too, on average.
+        n_asked = int(np.floor(rate * len(numbers) + rng.random()))
+        return [int(item) for item in rng.choice(numbers, n_asked, replace=False)]
+
     if by == "item":
-        rate = max(rates.values(), default=0.0)
-        chosen = rng.choice(numbers, _round_by_chance(rate * len(numbers), rng), replace=False)
-        return [(int(item), class_, 0) for item in chosen for class_ in rates]
-    for class_ in rng.permutation(list(rates)).tolist():
-        n_asked = _round_by_chance(rates[class_] * len(numbers), rng)
-        own = rng.choice(numbers, n_asked, replace=False)
-        drawn += [(int(item), class_, 0) for item in own]
-    return drawn
+        chosen = draw(max(rates.values(), default=0.0))
+        return [(item, class_, 0) for item in chosen for class_ in rates]
+    order = rng.permutation(list(rates)).tolist()
+    return [(item, class_, 0) for class_ in order for item in draw(rates[class_])]
 
 
-def _round_by_chance(number: float, rng: np.random.Generator) -> int:
-    """Return a whole number near it, which it is on average: few items keep their rate, too."""
-    return int(np.floor(number + rng.random()))
+def _describe_draw(number: int, probability: float) -> dict[str, Iterable[float]]:
+    return {"round": repeat(number), "probability": repeat(probability)}
 
 
 def _read_rates(connection: Connection) -> dict[int, float]:
@@ -193,38 +172,26 @@ def add_classes(
 
     Examples
     --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project(rate=1) as project:
-    ...     file = project.folder / "more.txt"
-    ...     _ = file.write_text("sport\ntravel\n")
-    ...     add_classes(project, file)
-    ...     print(project.class_names)
+    >>> file = project.folder / "more.txt"
+    >>> _ = file.write_text("sport\ntravel\n")
+    >>> add_classes(project, file)
     {'classes_added': 1, 'left_out': 1, 'cards_added': 2}
+    >>> project.class_names
     ['sport', 'weather', 'travel']
     """
-    read, n_items = read_classes(expanded(class_source)), len(project.item_names)
+    read = read_classes(expanded(class_source))
     with project.writing() as connection:
         known = set(connection.execute(select(classes.c.name)).scalars())
-        new = [row for row, name in enumerate(read.names) if name not in known]
+        new = [row for row in zip(*read, strict=True) if row[0] not in known]
         counts = {"classes_added": len(new), "left_out": len(read.names) - len(new)}
         if not new:
             return counts | {"cards_added": 0}
         share = float(read_setting(connection, "rate") or 0.1) if rate is None else rate
-        drawn = sample_cards(n_items, len(new), share, seed=seed + len(known))
-        rows = [
-            {
-                "id": number,
-                "name": read.names[row],
-                "description": read.descriptions[row],
-                "question": read.questions[row],
-                "rate": share,
-            }
-            for number, row in enumerate(new, len(known) + 1)
-        ]
-        insert_rows(connection, classes, rows)
-        pairs = zip(drawn.item + 1, drawn.class_ + len(known) + 1, strict=True)
-        places = [(int(item), int(class_), 0) for item, class_ in pairs]
-        return counts | {"cards_added": append_cards(connection, places, RANDOM)}
+        drawn = sample_cards(len(project.item_names), len(new), share, seed=seed + len(known))
+        named = Classes(*(list(column) for column in zip(*new, strict=True)))
+        insert_classes(connection, named, len(known), share)
+        n_cards = append_cards(connection, drawn.places(len(known)), RANDOM)
+        return counts | {"cards_added": n_cards}
 
 
 def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed: int = 0) -> int:
@@ -234,9 +201,9 @@ def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed:
     as drawn.
     """
     numbers = project.number_classes(list(dict.fromkeys(wanted)))
-    n_items = len(project.item_names)
     with project.writing() as connection:
         n_drawn, number_of_round, rates = 0, next_round(connection), _read_rates(connection)
+        n_items = len(project.item_names)
         for number in numbers:
             is_own = cards.c.class_id == number, cards.c.source != CONTROL
             own = select(cards.c.item_id, cards.c.source).where(*is_own)
@@ -248,8 +215,8 @@ def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed:
             connection.execute(update(cards).where(*is_own, is_chosen).values(source=RANDOM))
             new = [(item, number, 0) for item in more if item not in source_of]
             n_open = max(n_items - len(source_of), 1)
-            drawn_with = [{"round": number_of_round, "probability": len(new) / n_open}] * len(new)
-            append_cards(connection, new, RANDOM, drawn_with)
+            how = _describe_draw(number_of_round, len(new) / n_open)
+            append_cards(connection, new, RANDOM, how)
             is_class, grown = classes.c.id == number, min(1.0, rates[number] + rate)
             connection.execute(update(classes).where(is_class).values(rate=grown))
             n_drawn += len(more)
@@ -262,13 +229,13 @@ def add_chosen_cards(project: Project, pairs: str | Path | pd.DataFrame) -> int:
     Pairs that have a card already are left out. The answers count in the likelihood, but not in
     estimated rates and priors, nor in the sums of COMES, which need pairs drawn at random.
     """
-    chosen = project.number_pairs(pairs).drop_duplicates().itertuples(index=False, name=None)
+    chosen = dict.fromkeys(project.number_answers(pairs))
     with project.writing() as connection:
         is_asked = cards.c.source != CONTROL  # which may also be asked for its answer
         asked = connection.execute(select(cards.c.item_id, cards.c.class_id).where(is_asked))
         known = {(row.item_id, row.class_id) for row in asked}
-        new = [(*pair, 0) for pair in chosen if pair not in known]
-        return append_cards(connection, new, MODEL, [{"round": next_round(connection)}] * len(new))
+        new = [(item, class_, 0) for item, class_, _ in chosen if (item, class_) not in known]
+        return append_cards(connection, new, MODEL, {"round": repeat(next_round(connection))})
 
 
 def reopen_skipped_cards(project: Project) -> int:
@@ -283,37 +250,19 @@ def reopen_skipped_cards(project: Project) -> int:
 
 
 def set_controls(project: Project, known: str | Path | pd.DataFrame, share: float = 0.05) -> int:
-    r"""Mix in cards whose answers are known, in place of those known before; return how many.
+    """Mix in cards whose answers are known, in place of those known before; return how many.
 
-    Parameters
-    ----------
-    project : Project
-    known : path, or DataFrame
-        With the columns item, label and answer: no or yes.
-    share : float
-        About this share of the cards that people get are control cards, in [0, 0.5].
-
-    Returns
-    -------
-    n_controls : int
-
-    Examples
-    --------
-    >>> from comes.annotate import trial_project
-    >>> known = pd.DataFrame({"item": ["rain"], "label": ["weather"], "answer": ["yes"]})
-    >>> with trial_project() as project:
-    ...     set_controls(project, known, share=0.1)
-    1
+    They are known from a table of item, label and answer, no or yes. About this share of the cards
+    that people get are control cards.
     """
     if not 0 <= share <= 0.5:
         raise ComesError(f"the share of control cards must be in [0, 0.5]; got {share:g}.")
-    numbered = project.number_answers(known, ("no", "yes"))
-    rows = [
-        {"item_id": item, "class_id": class_, "known": answer} for item, class_, answer in numbered
-    ]
+    rows = project.number_answers(known, (NO, YES))
     with project.writing() as connection:
         connection.execute(delete(controls))
-        insert_rows(connection, controls, rows)
+        for item, class_, answer in rows:
+            row = {"item_id": item, "class_id": class_, "known": answer}
+            connection.execute(insert(controls).values(row))
         write_setting(connection, CONTROL_SHARE, str(share))
     return len(rows)
 
@@ -327,15 +276,19 @@ def set_hints(project: Project, probabilities: FloatArray) -> int:
     with project.writing() as connection:
         open_cards = select(cards.c.item_id, cards.c.class_id).where(~cards.c.is_done)
         known = select(controls.c.item_id, controls.c.class_id)  # else these would be told apart
-        pairs = connection.execute(open_cards.union(known)).all()
+        row, column = _read_pairs(connection, open_cards.union(known))
         connection.execute(delete(hints))
-        rows = (
-            {"item_id": i, "class_id": j, "probability": float(probabilities[i - 1, j - 1])}
-            for i, j in pairs
-        )
-        insert_rows(connection, hints, rows)
+        pairs = {"item_id": (row + 1).tolist(), "class_id": (column + 1).tolist()}
+        pairs["probability"] = probabilities[row, column].tolist()
+        insert_columns(connection, hints, pairs)
         write_setting(connection, SHOWS_HINTS, "1")
-    return len(pairs)
+    return len(row)
+
+
+def _read_pairs(connection: Connection, query: Any) -> npt.NDArray[np.int64]:
+    """Return the pairs of a query, of items and classes counted from 0, (2, n_pairs)."""
+    pairs = np.array(connection.execute(query).all(), dtype=np.int64)
+    return np.asarray(pairs.reshape(-1, 2).T - 1)
 
 
 def read_batches(connection: Connection, n_items: int) -> list[tuple[int, int]]:
@@ -371,22 +324,36 @@ def add_active_cards(
     one = np.ones(relevance.shape[1])
     rates = AnswerRates(one, one) if rates is None else rates
     with project.writing() as connection:
-        if (_find_open(connection) != (drawn.inclusion > 0))[:, _is_drawn(drawn)].any():
+        could_be = drawn.inclusion > 0
+        is_drawn = could_be.any(axis=0)  # whether a class took part
+        if (_find_open(connection) != could_be)[:, is_drawn].any():
             raise ComesError(
                 "questions were added while these were drawn, so their probabilities are no longer "
                 "right. Draw again."
             )
         number = next_round(connection)
-        places = [(int(i) + 1, int(j) + 1, 0) for i, j in zip(drawn.row, drawn.label, strict=True)]
-        expected = relevance[drawn.row, drawn.label]
-        drawn_with = [
-            {"round": number, "probability": p, "expected": m}
-            for p, m in zip(drawn.probability.tolist(), expected.tolist(), strict=True)
+        places = Cards(drawn.row, drawn.label, 0 * drawn.row).places()
+        expected = relevance[drawn.row, drawn.label].tolist()
+        how = {"probability": drawn.probability.tolist(), "expected": expected}
+        how["round"] = [number] * len(places)
+        append_cards(connection, places, ACTIVE, how, first=True)
+        made_at, spread = learned_at or time.time(), drawn.spread
+        rows = [
+            {
+                "round": number,
+                "class_id": int(j) + 1,
+                "batch": batch,
+                "spread": float(spread[start - 1 : end, j].sum()),
+                "relevance": float((relevance * could_be)[start - 1 : end, j].sum()),
+                "no_rate": float(rates.no_rate[j]),
+                "yes_rate": float(rates.yes_rate[j]),
+                "seed": seed,
+                "made_at": made_at,
+            }
+            for batch, (start, end) in enumerate(read_batches(connection, len(could_be)))
+            for j in np.flatnonzero(is_drawn)
         ]
-        append_cards(connection, places, ACTIVE, drawn_with, first=True)
-        rows = _describe_round(connection, drawn, relevance, rates)
-        made = {"round": number, "seed": seed, "made_at": learned_at or time.time()}
-        connection.execute(insert(rounds), [{**row, **made} for row in rows])
+        connection.execute(insert(rounds), rows)
     return number
 
 
@@ -411,36 +378,9 @@ def _find_open(connection: Connection) -> npt.NDArray[np.bool_]:
         for table in (items, classes)
     )
     is_open = np.ones((n_items, n_classes), dtype=bool)
-    pairs = select(cards.c.item_id, cards.c.class_id).where(cards.c.source != CONTROL)
-    asked = connection.execute(pairs).all()
-    if asked:
-        row, column = np.array(asked, dtype=np.int64).T - 1
-        is_open[row, column] = False
+    asked = select(cards.c.item_id, cards.c.class_id).where(cards.c.source != CONTROL)
+    is_open[tuple(_read_pairs(connection, asked))] = False
     return is_open
-
-
-def _is_drawn(drawn: Drawn) -> npt.NDArray[np.bool_]:
-    """Return which classes took part in a draw."""
-    return np.asarray((drawn.inclusion > 0).any(axis=0))
-
-
-def _describe_round(
-    connection: Connection, drawn: Drawn, relevance: FloatArray, rates: AnswerRates
-) -> list[dict[str, Any]]:
-    """Return what is kept of a draw, for each class and batch of items."""
-    spread, could_be = drawn.spread, drawn.inclusion > 0
-    return [
-        {
-            "class_id": int(j) + 1,
-            "batch": batch,
-            "spread": float(spread[start - 1 : end, j].sum()),
-            "relevance": float((relevance * could_be)[start - 1 : end, j].sum()),
-            "no_rate": float(rates.no_rate[j]),
-            "yes_rate": float(rates.yes_rate[j]),
-        }
-        for batch, (start, end) in enumerate(read_batches(connection, len(could_be)))
-        for j in np.flatnonzero(_is_drawn(drawn))
-    ]
 
 
 def estimate_shares(project: Project) -> pd.DataFrame:
@@ -458,12 +398,10 @@ def estimate_shares(project: Project) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project(rate=0.5) as project:
-    ...     estimate_shares(project)[["class", "asked", "no"]]
-         class  asked  no
-    0    sport      1 NaN
-    1  weather      0 NaN
+    >>> estimate_shares(project)[["class", "asked", "no"]]
+         class  asked   no
+    0    sport      1  1.0
+    1  weather      0  NaN
     """
     names, n_items = project.class_names, len(project.item_names)
     asked = _read_questions(project)
@@ -475,12 +413,15 @@ def estimate_shares(project: Project) -> pd.DataFrame:
         own = asked[asked["class_id"] == number]
         row: dict[str, Any] = {"class": name, "asked": int(own["answer"].notna().sum())}
         for word in (YES, NO):
-            parts = []
+            told, sizes = [], []  # a batch about which nothing is known is as the others
             for batch, (start, end) in enumerate(batches):
                 inside = own[own["item_id"].between(start, end)]
                 how = [one for one in kept if (one.class_id, one.batch) == (number, batch)]
-                parts.append(_estimate(inside, end - start + 1, how, word))
-            share = _pool(parts, [end - start + 1 for start, end in batches])
+                part = _estimate(inside, end - start + 1, how, word)
+                if not np.isnan(part.share):
+                    told.append(part)
+                    sizes.append(end - start + 1)
+            share = pool_shares(told, sizes) if told else Share(np.nan, np.nan, np.nan, np.nan)
             row |= {word: share.share, f"{word}_lower": share.lower, f"{word}_upper": share.upper}
         rows.append(row)
     return pd.DataFrame(rows)
@@ -500,12 +441,11 @@ def _read_questions(project: Project) -> pd.DataFrame:
     by_pair = said[said[SOURCE] != HINT].groupby(["item_id", "class_id"])["answer"]
     agreed = by_pair.first().where(by_pair.nunique() == 1, "").reset_index()
     table = asked.merge(agreed, how="left", on=["item_id", "class_id"])
-    is_control, is_first = table["source"] == CONTROL, table["round"].isna()
+    is_control = table["source"] == CONTROL
     table.loc[is_control, "answer"] = table.loc[is_control, "known"]
     # Before the first round come controls; after it what older versions imported or chose.
-    first = np.where(table["source"] == RANDOM, 0.0, 0.5)
-    number = np.where(is_first, first, table["round"].astype(float))
-    return table.assign(round=np.where(is_control, -1.0, number))
+    first = table["source"].map({CONTROL: -1.0, RANDOM: 0.0}).fillna(0.5)
+    return table.assign(round=table["round"].astype(float).fillna(first))
 
 
 def _estimate(asked: pd.DataFrame, n_items: int, kept: list[Any], word: str) -> Share:
@@ -518,22 +458,12 @@ def _estimate(asked: pd.DataFrame, n_items: int, kept: list[Any], word: str) -> 
         p = own["probability"].to_numpy(dtype=float)
         if number == 0:  # the first round is uniform
             p = np.full(len(own), len(own) / max(n_open, 1))
-        draw, eta = draws.get(number), own["expected"].to_numpy(dtype=float)
-        if draw is None:
-            in_order.append(Round(values, p))
-        elif word == YES:
-            expected = draw.yes_rate * eta, draw.yes_rate * draw.relevance
-            in_order.append(Round(values, p, *expected, draw.spread))
-        else:
-            expected = draw.no_rate * (1 - eta), draw.no_rate * (n_open - draw.relevance)
-            in_order.append(Round(values, p, *expected, draw.spread))
+        drawn = Round(values, p)
+        if (draw := draws.get(number)) is not None:
+            eta, total, rate = own["expected"].to_numpy(dtype=float), draw.relevance, draw.yes_rate
+            if word == NO:
+                eta, total, rate = 1 - eta, n_open - total, draw.no_rate
+            drawn = Round(values, p, rate * eta, rate * total, draw.spread)
+        in_order.append(drawn)
         n_open -= len(own)
     return estimate_share(in_order, n_items)
-
-
-def _pool(parts: list[Share], sizes: list[int]) -> Share:
-    """Return the share over all batches; one about which nothing is known is as the others."""
-    told = [k for k, part in enumerate(parts) if not np.isnan(part.share)]
-    if not told:
-        return Share(np.nan, np.nan, np.nan, np.nan)
-    return pool_shares([parts[k] for k in told], [sizes[k] for k in told])

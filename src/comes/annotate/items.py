@@ -1,9 +1,8 @@
 """The items and classes of a project, read from the files that name them."""
 
 import json
-import warnings
-from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from comes.datasets import open_images
 from comes.datasets.images import image_names
 from comes.datasets.labels import ITEM_COLUMNS
 from comes.datasets.table import as_text, is_table_name, read_table
-from comes.errors import ComesError, ComesWarning, listed
+from comes.errors import ComesError, listed, reading_as, warn_user
 from comes.files import expanded
 
 NAME_COLUMNS = tuple(dict.fromkeys(("item", "id", *ITEM_COLUMNS)))  # the first one counts
@@ -111,89 +110,62 @@ def _check_unique(names: list[str], source: Path) -> list[str]:
 
 def read_classes(source: Path) -> Classes:
     """Read the classes from a table, or from a text file with a class per line."""
-    read = _read_class_table(source) if is_table_name(source) else _read_class_lines(source)
-    if not read.names:
-        raise ComesError(f"{source.name} has no class. Write the name of one on every line.")
-    check_names(read.names)
-    questions = [question for question in read.questions if question]
-    check_characters([*read.names, *read.descriptions, *questions])
-    for question in questions:
-        check_template(question)
-    folded = ["".join(name.casefold().split()) for name in read.names]
-    counts = Counter(folded)
-    similar = [name for name, plain in zip(read.names, folded, strict=True) if counts[plain] > 1]
-    if similar:
-        warnings.warn(
-            f"classes {listed(similar)} differ in case or blanks alone, and are asked about as "
-            "different ones. If they are the same, keep one.",
-            ComesWarning,
-            stacklevel=2,
-        )
-    return read
-
-
-def _read_class_table(source: Path) -> Classes:
-    table = _read_texts(source, (*CLASS_COLUMNS, "description", "question"))
+    if is_table_name(source):
+        table = _read_texts(source, (*CLASS_COLUMNS, "description", "question"))
+    else:
+        with reading_as("text", source):
+            lines = source.read_text(encoding="utf-8-sig").splitlines()
+        table = pd.DataFrame({"class": [line.strip() for line in lines if line.strip()]})
     column = next((name for name in CLASS_COLUMNS if name in table), None)
     if column is None:
         raise ComesError(
             f"{source.name} has no column {' or '.join(CLASS_COLUMNS)}; it has "
             f"{listed([*map(str, table)])}."
         )
-    nothing = [""] * len(table)
-    descriptions = table["description"].tolist() if "description" in table else nothing
-    questions = table["question"].tolist() if "question" in table else nothing
-    return Classes(
-        table[column].tolist(), descriptions, [text.strip() or None for text in questions]
+    nothing = pd.Series("", table.index)
+    names, descriptions, questions = (
+        table.get(name, nothing).tolist() for name in (column, "description", "question")
     )
-
-
-def _read_class_lines(source: Path) -> Classes:
-    try:
-        text = source.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ComesError(f"{source} cannot be read: {error}.") from None
-    names = [line.strip() for line in text.splitlines() if line.strip()]
-    return Classes(names, [""] * len(names), [None] * len(names))
+    if not names:
+        raise ComesError(f"{source.name} has no class. Write the name of one on every line.")
+    check_names(names)
+    check_characters([*names, *descriptions, *questions])
+    for question in questions:
+        check_template(question)
+    folded = pd.Index(["".join(name.casefold().split()) for name in names])
+    if (is_similar := folded.duplicated(keep=False)).any():
+        warn_user(
+            f"classes {listed(list(compress(names, is_similar)))} differ in case or blanks alone, "
+            "and are asked about as different ones. If they are the same, keep one."
+        )
+    return Classes(names, descriptions, [question.strip() or None for question in questions])
 
 
 def _read_texts(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """Read a table, with the named columns as texts."""
     is_lines = path.suffix.lower() == JSON_LINES
     table = _read_json_lines(path) if is_lines else read_table(path, columns)
-    texts = {
-        column: [cell if type(cell) is str else as_text(cell) for cell in table[column].tolist()]
-        for column in columns
-        if column in table
-    }
-    return table.assign(**texts)
+    named = [column for column in columns if column in table]
+    return table.assign(**{name: [_as_text(cell) for cell in table[name]] for name in named})
+
+
+def _as_text(cell: Any) -> str:
+    if isinstance(cell, dict | list):
+        return json.dumps(cell, ensure_ascii=False)
+    return cell if type(cell) is str else as_text(cell)
 
 
 def _read_json_lines(path: Path) -> pd.DataFrame:
-    """Read a file with an object in every line; a cell that has parts becomes text."""
-    rows: list[dict[str, Any]] = []
-    number = 0
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                number += 1
-                if line.strip():
-                    row = json.loads(line.decode("utf-8-sig"))
-                    if not isinstance(row, dict):
-                        raise ValueError("it is not an object in braces")
-                    rows.append({name: _flatten(cell) for name, cell in row.items()})
-    except OSError as error:
-        raise ComesError(f"{path} cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError) as error:
-        raise ComesError(
-            f"line {number} of {path.name} cannot be read: {error}. Write an object such as "
-            '{"item": "a", "text": "..."} on every line.'
-        ) from None
+    with reading_as("lines of json", path.name):
+        lines = path.read_bytes().split(b"\n")
+    rows, form = [], 'an object such as {"item": "a", "text": "b"}'
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            with reading_as(form, f"line {number} of {path.name}"):
+                rows.append(json.loads(line))
+                if not isinstance(rows[-1], dict):
+                    raise TypeError("it is not an object in braces")
     return pd.DataFrame(rows, dtype=object)
-
-
-def _flatten(cell: Any) -> Any:
-    return json.dumps(cell, ensure_ascii=False) if isinstance(cell, dict | list) else cell
 
 
 def check_characters(values: Sequence[str]) -> None:

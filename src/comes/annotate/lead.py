@@ -279,10 +279,9 @@ def set_left_out(project: Project, name: str, is_left_out: bool = True) -> None:
 
     Examples
     --------
-    >>> from comes.annotate import summarise, trial_project
-    >>> with trial_project() as project:
-    ...     set_left_out(project, "(answers.csv)")
-    ...     summarise(project).n_answers
+    >>> from comes.annotate import summarise
+    >>> set_left_out(project, "(answers.csv)")
+    >>> summarise(project).n_answers
     0
     """
     try:

@@ -1,37 +1,36 @@
 """A project: a folder that names its items and its database, and the database with its cards."""
 
 import json
-import os
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, Engine, Table, func, insert, inspect, select
+from sqlalchemy import Connection, Engine, Table, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from comes.annotate.asking import add_questions, describe_asking
-from comes.annotate.cards import By, Cards, sample_cards
+from comes.annotate.cards import By, append_cards, sample_cards
 from comes.annotate.items import Classes, Items, read_classes, read_items
 from comes.annotate.schema import (
     RANDOM,
     WRITES,
+    add_missing,
     cards,
     classes,
-    create_indexes,
     create_tables,
-    disable_journal,
     explain,
-    insert_rows,
+    insert_columns,
     items,
     migrate,
     open_engine,
     read_setting,
-    settings,
     write_setting,
 )
 from comes.datasets import Images
@@ -59,10 +58,8 @@ class Project:
 
     Examples
     --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     print(project.name, project.kind, project.count_cards())
-    news text 4
+    >>> project.name, project.kind, project.count_cards()
+    ('news', 'text', 4)
     """
 
     folder: Path
@@ -75,23 +72,20 @@ class Project:
         """The name of its folder."""
         return self.folder.name
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> AbstractContextManager[Connection]:
         """Give a connection for queries, all of which see the same moment."""
         # SQLite isolates every transaction in this way.
         is_postgresql = self.engine.dialect.name == "postgresql"
-        options = {"isolation_level": "REPEATABLE READ"} if is_postgresql else {}
-        try:
-            with self.engine.execution_options(**options).connect() as connection:
-                yield connection
-        except SQLAlchemyError as error:
-            raise explain(error, self.name) from None
+        return self._begin({"isolation_level": "REPEATABLE READ"} if is_postgresql else {})
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Give a connection for changes, which are stored together when the block succeeds."""
+        return self._begin(WRITES)
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Give a connection for changes, which are stored together when the block succeeds."""
+    def _begin(self, options: Mapping[str, Any]) -> Iterator[Connection]:
         try:
-            with self.engine.execution_options(**WRITES).begin() as connection:
+            with self.engine.execution_options(**options).begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
             raise explain(error, self.name) from None
@@ -113,9 +107,11 @@ class Project:
             return None
         names = self.item_names
         if len(self._cache.get("images", ())) != len(names):
-            places = self._read_column(items.c.source, items.c.id)
+            query = select(items.c.source).order_by(items.c.id).limit(len(names))
+            with self.reading() as connection:
+                places = connection.execute(query).scalars().all()
             own = [self.source if place is None else Path(place) for place in places]
-            self._cache["images"] = Images(own[: len(names)], names)
+            self._cache["images"] = Images(own, names)
         images: Images = self._cache["images"]
         return images
 
@@ -170,62 +166,46 @@ class Project:
         with self.writing() as connection:
             write_setting(connection, name, value)
 
-    def number_items(self, names: Sequence[str]) -> list[int]:
-        """Return the numbers of items; raise if the project has no such item."""
-        known = {name: number for number, name in enumerate(self.item_names, 1)}
-        if unknown := [name for name in names if name not in known]:
-            raise ComesError(f"the project has no item {listed(unknown, 3)}. Correct the names.")
-        return [known[name] for name in names]
-
     def number_classes(self, names: Sequence[str]) -> list[int]:
         """Return the numbers of classes; raise if the project has no such class."""
-        known = {name: number for number, name in enumerate(self.class_names, 1)}
-        if unknown := [name for name in dict.fromkeys(names) if name not in known]:
-            raise ComesError(
-                f"the project has no class {listed(unknown, 3)}; it has {listed(list(known))}. A "
-                "new class goes into a file, a name on each line: comes annotate add PROJECT "
-                "--new-classes FILE."
-            )
-        return [known[name] for name in names]
+        known = self.class_names
+        advice = (
+            f"; it has {listed(known)}. A new class goes into a file, a name on each line: comes "
+            "annotate add PROJECT --new-classes FILE."
+        )
+        return _number(names, known, "class", advice)
 
-    def number_pairs(self, given: str | Path | pd.DataFrame, *more: str) -> pd.DataFrame:
-        """Return a table of items and labels by their numbers, item_id and class_id.
+    def number_answers(
+        self, given: str | Path | pd.DataFrame, words: Sequence[str] = ()
+    ) -> list[tuple[int, int, Any]]:
+        """Return the numbers of item and class, and the answer, of each row of a table.
 
-        The columns in ``more`` are kept; all columns must be there.
+        An answer must be one of the words; without any, the table needs no answers.
         """
-        needed = ("item", "label", *more)
+        needed = ("item", "label", "answer")[: 3 if words else 2]
         table = given if isinstance(given, pd.DataFrame) else read_table(Path(given), needed)
         if missing := [name for name in needed if name not in table]:
             raise ComesError(
                 f"the table must have the columns {listed(needed)}; {listed(missing)} is missing. "
                 "Add it."
             )
-        return pd.DataFrame(
-            {
-                "item_id": self.number_items(table["item"].astype(str).str.strip().tolist()),
-                "class_id": self.number_classes(table["label"].astype(str).str.strip().tolist()),
-                **{name: table[name].to_numpy() for name in more},
-            }
-        )
-
-    def number_answers(
-        self, given: str | Path | pd.DataFrame, words: Sequence[str]
-    ) -> list[tuple[int, int, Any]]:
-        """Return the numbers of item and class, and the answer, of each row of a table."""
-        table = self.number_pairs(given, "answer")
-        said = table["answer"].astype(str).str.strip()
-        if (twice := table.duplicated(["item_id", "class_id"])).any():
-            item, label, _ = table[twice].iloc[0]
+        cells = [table[name].astype(str).str.strip().tolist() for name in needed]
+        rows = _number(cells[0], self.item_names, "item", ". Correct the names.")
+        pairs = list(zip(rows, self.number_classes(cells[1]), strict=True))
+        if not words:
+            return [(*pair, "") for pair in pairs]
+        if repeated := [pair for pair, n in Counter(pairs).items() if n > 1]:
+            item, label = repeated[0]
             raise ComesError(
                 f"an item and a label must be there once; {self.item_names[item - 1]}, "
                 f"{self.class_names[label - 1]} is there more often. Leave one of them."
             )
-        if unknown := [word for word in said.unique() if word not in words]:
+        if unknown := [word for word in dict.fromkeys(cells[2]) if word not in words]:
             raise ComesError(
                 f"the answer of a row must be {' or '.join(words)}; got {listed(unknown, 3)}. "
                 "Correct the table."
             )
-        return list(zip(table["item_id"].tolist(), table["class_id"].tolist(), said, strict=True))
+        return [(*pair, word) for pair, word in zip(pairs, cells[2], strict=True)]
 
     @cached_property
     def _cache(self) -> dict[str, Any]:
@@ -234,16 +214,21 @@ class Project:
 
     def _names_of(self, table: Table) -> list[str]:
         """Return the names in a table, read again if it has grown: numbers are 1, 2, 3, ..."""
+        names: list[str] = self._cache.setdefault(table.name, [])
         with self.reading() as connection:
             last = connection.execute(select(func.max(table.c.id))).scalar_one() or 0
-        if len(self._cache.get(table.name, ())) != last:
-            self._cache[table.name] = self._read_column(table.c.name, table.c.id)
-        names: list[str] = self._cache[table.name]
+            if len(names) != last:
+                query = select(table.c.name).order_by(table.c.id)
+                names = self._cache[table.name] = list(connection.execute(query).scalars())
         return names
 
-    def _read_column(self, column: Any, order: Any) -> list[Any]:
-        with self.reading() as connection:
-            return list(connection.execute(select(column).order_by(order)).scalars())
+
+def _number(names: Sequence[str], known: Sequence[str], what: str, advice: str) -> list[int]:
+    """Return the numbers of names among those that are known; raise if one is not."""
+    numbers = {name: number for number, name in enumerate(known, 1)}
+    if unknown := [name for name in dict.fromkeys(names) if name not in numbers]:
+        raise ComesError(f"the project has no {what} {listed(unknown, 3)}{advice}")
+    return [numbers[name] for name in names]
 
 
 def create_project(
@@ -337,9 +322,7 @@ def create_project(
         }
         text = json.dumps(described, indent=1) + "\n"
         (temporary / DESCRIPTION).write_text(text, encoding="utf-8")
-        engine = open_engine(address, temporary)
-        if database is None:
-            disable_journal(engine)
+        engine = open_engine(address, temporary, is_new=database is None)
         try:
             with engine.execution_options(**WRITES).begin() as connection:
                 if inspect(connection).has_table(cards.name):
@@ -348,41 +331,46 @@ def create_project(
                         "or serve the folder of that project."
                     )
                 create_tables(connection)
-                _insert_contents(connection, read, named, drawn)
+                insert_items(connection, read)
+                insert_classes(connection, named)
+                append_cards(connection, drawn.places(), RANDOM)
                 values = {"rate": rate, **drawn_with, **asked, "identity": secrets.token_hex(8)}
-                rows = [{"name": name, "value": str(value)} for name, value in values.items()]
-                connection.execute(insert(settings), rows)
-                create_indexes(connection)
+                for name, value in values.items():
+                    write_setting(connection, name, str(value))
+                add_missing(connection)
         except SQLAlchemyError as error:
             raise explain(error, home.name) from None
         finally:
             engine.dispose()
-        if database is None:
-            with (temporary / DATABASE).open("rb") as file:
-                os.fsync(file.fileno())  # without a journal, nothing has waited for the disk
         _make_private(temporary)
     return open_project(home)
 
 
-def _insert_contents(connection: Connection, read: Items, named: Classes, drawn: Cards) -> None:
-    """Insert items, classes and cards; items and classes are numbered from 1."""
-    texts: Sequence[str | None] = read.texts or [None] * len(read.names)
-    item_rows = (
-        {"id": k, "name": name, "text": text}
-        for k, (name, text) in enumerate(zip(read.names, texts, strict=True), 1)
-    )
-    class_rows = (
-        {"id": k, "name": name, "description": description, "question": question}
-        for k, (name, description, question) in enumerate(zip(*named, strict=True), 1)
-    )
-    columns = (column.tolist() for column in drawn)
-    card_rows = (
-        {"item_id": item + 1, "class_id": class_ + 1, "turn": turn, "source": RANDOM, "position": k}
-        for k, (item, class_, turn) in enumerate(zip(*columns, strict=True))
-    )
-    insert_rows(connection, items, item_rows)
-    insert_rows(connection, classes, class_rows)
-    insert_rows(connection, cards, card_rows)
+def insert_items(
+    connection: Connection, read: Items, n_known: int = 0, source: str | None = None
+) -> None:
+    """Insert items behind those that are known."""
+    columns: dict[str, Iterable[Any]] = {
+        "id": count(n_known + 1),
+        "name": read.names,
+        "text": read.texts or repeat(None),
+        "source": repeat(source),
+    }
+    insert_columns(connection, items, columns)
+
+
+def insert_classes(
+    connection: Connection, named: Classes, n_known: int = 0, rate: float | None = None
+) -> None:
+    """Insert classes behind those that are known."""
+    columns: dict[str, Iterable[Any]] = {
+        "id": count(n_known + 1),
+        "name": named.names,
+        "description": named.descriptions,
+        "question": named.questions,
+        "rate": repeat(rate),
+    }
+    insert_columns(connection, classes, columns)
 
 
 def open_project(folder: str | Path) -> Project:
@@ -401,12 +389,10 @@ def open_project(folder: str | Path) -> Project:
 
     Examples
     --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     again = open_project(project.folder)
-    ...     again.engine.dispose()
+    >>> again = open_project(project.folder)
     >>> again.name
     'news'
+    >>> again.engine.dispose()
     """
     home = expanded(folder).resolve()
     try:
@@ -420,14 +406,14 @@ def open_project(folder: str | Path) -> Project:
     file = home / DATABASE
     if address == f"sqlite:///{DATABASE}" and not file.exists():
         raise ComesError(f"{folder} has no {DATABASE}, which holds its answers. Put it back.")
-    if _is_open_to_all(file):  # as earlier versions made it
+    # As earlier versions made it. A team that shares a project by its group takes this right from
+    # all others.
+    if file.exists() and file.stat().st_mode & OTHERS:
         _make_private(home)
     source = None if images is None else Path(images)
     project = Project(home, open_engine(address, home), kind, source)
     try:
         migrate(project.engine)
-        with project.reading() as connection:
-            connection.execute(select(func.count()).select_from(settings))
     except SQLAlchemyError as error:
         raise explain(error, project.name) from None
     return project
@@ -443,15 +429,3 @@ def _make_private(folder: Path) -> None:
         for path in folder.iterdir():
             if path.is_file() and not path.is_symlink():
                 path.chmod(0o600)
-
-
-def _is_open_to_all(path: Path) -> bool:
-    """Return whether every user of this machine may read a file of ours.
-
-    A team that shares a project by its group takes this right from all others.
-    """
-    try:
-        stat = path.stat()
-    except OSError:
-        return False
-    return bool(stat.st_mode & OTHERS) and hasattr(os, "getuid") and stat.st_uid == os.getuid()

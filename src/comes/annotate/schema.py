@@ -10,15 +10,17 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
     Boolean,
     Column,
+    ColumnElement,
     Connection,
     Engine,
+    Executable,
     Float,
     ForeignKey,
     Index,
@@ -40,11 +42,17 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.schema import CreateTable
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from comes.errors import ComesError, first_line
 
 metadata = MetaData()
+
+
+def _index_some(name: str, column: Column[Any], rows: ColumnElement[bool], **options: Any) -> None:
+    """Add an index of some rows to the table of a column."""
+    Index(name, column, sqlite_where=rows, postgresql_where=rows, **options)
+
 
 settings = Table(
     "settings", metadata, Column("name", String, primary_key=True), Column("value", Text)
@@ -90,18 +98,8 @@ cards = Table(
 RANDOM, ACTIVE = "random", "active"  # sources of cards, beside comes.datasets' MODEL
 IMPORTED, CONTROL = "import", "control"
 DECISION, CONTROLS = 900, 1000  # the turn of the lead's own card, and the first of control cards
-Index(
-    "special_cards",
-    cards.c.turn,
-    sqlite_where=cards.c.turn >= DECISION,
-    postgresql_where=cards.c.turn >= DECISION,
-)
-Index(
-    "cards_not_drawn",
-    cards.c.source,
-    sqlite_where=cards.c.source != RANDOM,
-    postgresql_where=cards.c.source != RANDOM,
-)
+_index_some("special_cards", cards.c.turn, cards.c.turn >= DECISION)
+_index_some("cards_not_drawn", cards.c.source, cards.c.source != RANDOM)
 answers = Table(
     "answers",
     metadata,
@@ -116,19 +114,8 @@ answers = Table(
     Column("answered_at", Float, nullable=False),
     Column("undone_at", Float),
 )
-Index(
-    "one_answer_per_card",
-    answers.c.card_id,
-    unique=True,
-    sqlite_where=answers.c.undone_at.is_(None),
-    postgresql_where=answers.c.undone_at.is_(None),
-)
-Index(
-    "undone_answers",
-    answers.c.undone_at,
-    sqlite_where=answers.c.undone_at.is_not(None),
-    postgresql_where=answers.c.undone_at.is_not(None),
-)
+_index_some("one_answer_per_card", answers.c.card_id, answers.c.undone_at.is_(None), unique=True)
+_index_some("undone_answers", answers.c.undone_at, answers.c.undone_at.is_not(None))
 rounds = Table(  # of active cards: how they were drawn
     "rounds",
     metadata,
@@ -191,8 +178,11 @@ WRITES = {"writes": True}  # execution option of connections that change somethi
 ROWS_AT_ONCE = 50_000  # in one INSERT
 
 
-def open_engine(address: str, folder: Path | None = None) -> Engine:
-    """Return the engine of a database; a relative SQLite path starts at the folder."""
+def open_engine(address: str, folder: Path | None = None, *, is_new: bool = False) -> Engine:
+    """Return the engine of a database; a relative SQLite path starts at the folder.
+
+    A new one is filled faster without checks, and is deleted if that fails.
+    """
     try:
         url = make_url(address)
         if url.get_backend_name() == "postgresql":
@@ -210,14 +200,15 @@ def open_engine(address: str, folder: Path | None = None) -> Engine:
             "PostgreSQL needs a driver: pip install 'comes[annotate]' 'psycopg[binary]'."
         ) from None
     file = (folder or Path()) / url.database
-    engine = create_engine(url.set(database=str(file)), connect_args={"timeout": 30})
-    event.listen(engine, "connect", _prepare_sqlite)
+    how = {"timeout": 30, "isolation_level": None}  # we send BEGIN ourselves
+    engine = create_engine(url.set(database=str(file)), connect_args=how)
+    if not is_new:
+        event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # we send BEGIN ourselves
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")  # an answer is on disk when it is acknowledged
     connection.execute("PRAGMA foreign_keys = ON")
@@ -228,31 +219,10 @@ def _begin_sqlite(connection: Any) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def disable_journal(engine: Engine) -> None:
-    """Write faster to a database that is being made, and deleted if that fails."""
-    event.listen(engine, "connect", _prepare_without_journal)
-
-
-def _prepare_without_journal(connection: Any, _: Any) -> None:
-    for setting in ("journal_mode", "synchronous", "foreign_keys"):
-        connection.execute(f"PRAGMA {setting} = OFF")
-
-
 def create_tables(connection: Connection) -> None:
-    """Create the tables; their indexes come when they are filled, which is faster."""
+    """Create the tables without their indexes, which `add_missing` makes faster when all is in."""
     for table in metadata.sorted_tables:
         connection.execute(CreateTable(table))
-
-
-def create_indexes(connection: Connection) -> None:
-    """Create the indexes of all tables."""
-    for table in metadata.sorted_tables:
-        for index in sorted(table.indexes, key=_name_of):
-            index.create(connection)
-
-
-def _name_of(index: Index) -> str:
-    return str(index.name)
 
 
 def migrate(engine: Engine) -> None:
@@ -261,35 +231,37 @@ def migrate(engine: Engine) -> None:
     A file is copied first; on PostgreSQL the transaction alone protects what is there.
     """
     with engine.connect() as connection:
-        if not any(_find_missing(connection)):
+        if not _list_missing(connection):
             return
     if engine.dialect.name == "sqlite":
         _back_up(Path(str(engine.url.database)))
     with engine.execution_options(**WRITES).begin() as connection:
-        # Looked up again: another process may have been faster.
-        tables, columns, indexes = _find_missing(connection)
-        metadata.create_all(connection, tables)
-        for column in columns:
-            kind = column.type.compile(engine.dialect)
-            added = f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} {kind}"
-            connection.execute(text(added))
-        for index in indexes:
-            index.create(connection)
+        add_missing(connection)
 
 
-def _find_missing(connection: Connection) -> tuple[list[Table], list[Column[Any]], list[Index]]:
-    """Return the tables that are missing, and the columns and indexes of those that are there."""
-    found = inspect(connection)
-    names = found.get_table_names()
-    there = [table for table in metadata.sorted_tables if table.name in names]
-    columns: list[Column[Any]] = []
-    indexes: list[Index] = []
-    for table in there:
-        known: set[str | None] = {one["name"] for one in found.get_columns(table.name)}
-        known |= {one["name"] for one in found.get_indexes(table.name)}
-        columns += [column for column in table.columns if column.name not in known]
-        indexes += [index for index in table.indexes if index.name not in known]
-    return [table for table in metadata.sorted_tables if table not in there], columns, indexes
+def add_missing(connection: Connection) -> None:
+    """Add what the database lacks; another process may just have done so."""
+    for step in _list_missing(connection):
+        connection.execute(step)
+
+
+def _list_missing(connection: Connection) -> list[Executable]:
+    """Return the statements that add missing tables, columns and indexes."""
+    found, steps = inspect(connection), list[Executable]()
+    there = found.get_table_names()
+    for table in metadata.sorted_tables:
+        known = set[str | None]()
+        if table.name in there:
+            known |= {one["name"] for one in found.get_indexes(table.name)}
+            columns = {one["name"] for one in found.get_columns(table.name)}
+            for column in table.columns:
+                if column.name not in columns:
+                    kind = column.type.compile(connection.dialect)
+                    steps.append(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
+        else:
+            steps.append(CreateTable(table))
+        steps += [CreateIndex(index) for index in table.indexes if index.name not in known]
+    return steps
 
 
 def _back_up(file: Path) -> None:
@@ -334,23 +306,19 @@ def insert_here(connection: Connection, table: Table) -> Any:
     return dialects[connection.dialect.name](table)
 
 
-def insert_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Insert rows with the same columns, many at a time; what they lack has the database's default.
+def insert_columns(
+    connection: Connection, table: Table, columns: Mapping[str, Iterable[Any]]
+) -> None:
+    """Insert rows whose cells come by column, many rows at a time; the shortest column ends them.
 
     The driver gets plain tuples: SQLAlchemy would take longer over each row than the database.
     """
-    left = iter(rows)
-    first = next(left, None)
-    if first is None:
-        return
-    names = list(first)
     mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
     quote = connection.dialect.identifier_preparer.quote
-    columns = ", ".join(quote(name) for name in names)
-    sql = f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join([mark] * len(names))})"
-    values = (tuple(row[name] for name in names) for row in chain([first], left))
-    while batch := list(islice(values, ROWS_AT_ONCE)):
-        connection.exec_driver_sql(sql, batch)
+    names, marks = ", ".join(map(quote, columns)), ", ".join([mark] * len(columns))
+    rows = zip(*columns.values(), strict=False)
+    while batch := list(islice(rows, ROWS_AT_ONCE)):
+        connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", batch)
 
 
 def fetch_all(connection: Connection, query: Select[Any]) -> list[Any]:

@@ -622,9 +622,7 @@ def summarise(project: Project) -> Summary:
 
     Examples
     --------
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project:
-    ...     summary = summarise(project)
+    >>> summary = summarise(project)
     >>> summary.n_cards, summary.n_done, summary.classes[0].n_excluded
     (4, 1, 1)
     """

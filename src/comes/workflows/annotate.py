@@ -51,8 +51,8 @@ def report_project(
     if features is not None:
         from comes.workflows.priors import estimate_priors
 
-        answers = collect_answers(project)
-        priors = estimate_priors(join_features(answers, *read_features(features)), seed=seed)
+        found = read_features(features)
+        priors = estimate_priors(join_features(collect_answers(project), *found), seed=seed)
     if output is None:
         summary = summarise(project)
     else:

@@ -69,16 +69,17 @@ def read_project(folder: str | Path, reading: ReadOptions | None = None) -> Data
             f"{folder} is an annotation project, which says itself what its items and labels are. "
             f"Leave {foreign[0]!r} out."
         )
-    from comes.annotate import collect_answers, collect_data, open_project
+    from comes.annotate import collect_answers, open_project
 
     project = open_project(folder)
     try:
-        if reading.features is None:
-            return collect_data(project)
-        found = read_features(reading.features, reading.feature_columns, reading.n_features)
-        return join_features(collect_answers(project), *found)
+        dataset = collect_answers(project)
     finally:
         project.engine.dispose()
+    if reading.features is None:
+        return dataset
+    found = read_features(reading.features, reading.feature_columns, reading.n_features)
+    return join_features(dataset, *found)
 
 
 def open_if_project(data: Dataset | str | Path) -> Dataset | str | Path:

@@ -300,8 +300,7 @@ def serve_in_thread(
     Examples
     --------
     >>> from urllib.request import urlopen
-    >>> from comes.annotate import trial_project
-    >>> with trial_project() as project, serve_in_thread(project) as address:
+    >>> with serve_in_thread(project) as address:
     ...     urlopen(f"{address}/join").status
     200
     """
