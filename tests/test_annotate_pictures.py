@@ -269,7 +269,7 @@ def test_two_decode_at_once_others_wait_and_too_many_are_sent_away(
         waiting = [pool.submit(client.get, f"/items/{number}") for number in (2, 3, 4, 5)]
         wait_until(lambda: len(asked) == 10 and len(asked[0]._running) == 5 and now[0] == 2)
         refused = client.get("/items/6")
-        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.status_code == 503 and "try again" in refused.text
         goes_on.set()
         assert [job.result().status_code for job in (*same, *waiting)] == [200] * 10
         assert most[0] == 2
@@ -281,7 +281,7 @@ def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(
 ) -> None:
     Image.new("RGB", (4000, 2000)).save(folder / "bomb.png")
     noise(4000, 2000).save(folder / "photo.jpg")
-    monkeypatch.setattr(picture_files, "MOST_MEMORY", 20_000_000)
+    monkeypatch.setattr(picture_files, "MOST_PIXELS", 5_000_000)
     decoded: list[tuple[int, int]] = []
     real = ImageFile.ImageFile.load
 
@@ -371,7 +371,7 @@ def test_links_out_of_the_folder_are_named_when_a_project_is_made(folder: Path) 
     (folder / "b.png").symlink_to(outside / "b.png")
     with pytest.raises(ComesError, match="1 of 2 are links out of it: 'b.png'"):
         make(folder)
-    with pytest.warns(ComesWarning, match="b.png .links out of the folder"):
+    with pytest.warns(ComesWarning, match="b.png .is a link out of its folder"):
         assert make(folder, skip_broken=True).item_names == ["a.png"]
 
 

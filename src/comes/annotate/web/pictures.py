@@ -7,9 +7,7 @@ the server, nor take its memory.
 import asyncio
 import multiprocessing
 import os
-import tempfile
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,11 +17,11 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
+from comes.annotate.cards import RefusedError
 from comes.annotate.pictures import (
     LONGEST,
     WIDTHS,
@@ -34,11 +32,11 @@ from comes.annotate.pictures import (
     prepare_worker,
 )
 from comes.annotate.web.app import Site
-from comes.errors import ComesError, first_line
+from comes.errors import ComesError
+from comes.files import replacing_file
 
 AT_ONCE = max(1, min(2, (os.cpu_count() or 2) - 1))  # a core is left for answers
 MOST_WAITING = 100  # every page fetches a few pictures ahead
-RETRY = 1  # second after which a browser may ask again
 
 
 def start_worker() -> Executor:
@@ -62,9 +60,7 @@ class Decoder:
         future = self._running.get(key)
         if future is None:
             if len(self._running) >= AT_ONCE + MOST_WAITING:
-                raise HTTPException(
-                    503, "many pictures are being prepared", {"Retry-After": str(RETRY)}
-                )
+                raise RefusedError(503, "many pictures are being prepared; try again")
             future = asyncio.get_running_loop().run_in_executor(self._threads, work)
             self._running[key] = future
             future.add_done_callback(lambda _: self._running.pop(key))
@@ -72,15 +68,13 @@ class Decoder:
 
     def make(self, picture: Path | bytes, width: int | None) -> Display:
         """Return a display size, in a thread that waits for a worker."""
-        worker, started = self._workers.get() or start_worker(), time.monotonic()
+        worker = self._workers.get() or start_worker()
         try:
             for _ in range(2):  # the first may have been killed since it was used last
                 try:
                     return worker.submit(make_in_worker, picture, width, LONGEST).result()
                 except BrokenProcessPool:
                     worker = start_worker()
-                if time.monotonic() > started + LONGEST:
-                    break
         finally:
             self._workers.put(worker)
         raise UnshownError("takes too long, or too much memory, to be shown")
@@ -94,26 +88,25 @@ class Decoder:
 
 
 MOST = 2 << 30  # bytes
-KEPT = 0.8  # of them, after the oldest were removed
 ENDINGS = {"image/jpeg": ".jpg", "image/png": ".png"}
 
 
 class DisplayCache:
     """Pictures under keys, in files of a folder that any server of the project may share.
 
-    Beyond `most` bytes, those go that were not asked for longest. A folder that cannot be written
-    to keeps nothing, and pictures are made every time.
+    Beyond about `most` bytes, those go that were not asked for longest. A folder that cannot be
+    written to keeps nothing, and pictures are made every time.
     """
 
     def __init__(self, folder: Path, most: int = MOST) -> None:
         self._folder, self._most = folder, most
-        self._size: int | None = None  # unknown until something is written
+        self._added = most  # bytes since the folder was looked at
         self._lock = threading.Lock()
 
     def read(self, key: str) -> Display | None:
         """Return what is kept under a key; None if nothing is."""
-        for kind, ending in ENDINGS.items():
-            path = self._path(key, ending)
+        for kind in ENDINGS:
+            path = self._path(key, kind)
             with suppress(OSError):
                 content = path.read_bytes()
                 os.utime(path)  # it was asked for
@@ -122,42 +115,31 @@ class DisplayCache:
 
     def write(self, key: str, kind: str, content: bytes) -> None:
         """Keep a picture under a key, whole or not at all."""
-        path = self._path(key, ENDINGS[kind])
-        with suppress(OSError):
+        path = self._path(key, kind)
+        with suppress(OSError, ComesError):
             for folder in (self._folder, path.parent):
                 folder.mkdir(mode=0o700, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")  # mode 0600
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(content)
-                os.replace(temporary, path)
-            except OSError:
-                os.unlink(temporary)
-                raise
+            with replacing_file(path) as temporary:
+                temporary.chmod(0o600)
+                temporary.write_bytes(content)
             self._make_room(len(content))
 
-    def _path(self, key: str, ending: str) -> Path:
-        return self._folder / key[:2] / f"{key}{ending}"
+    def _path(self, key: str, kind: str) -> Path:
+        return self._folder / key[:2] / f"{key}{ENDINGS[kind]}"
 
     def _make_room(self, added: int) -> None:
-        """Remove the files that were asked for longest ago, where there are too many."""
+        """Look at the folder now and then, and remove what was asked for longest ago."""
         with self._lock:
-            if self._size is not None:
-                self._size += added
-                if self._size <= self._most:
-                    return
-            found = sorted(
-                (stat.st_mtime, stat.st_size, path)
-                for path in self._folder.glob("*/*")
-                for stat in (path.stat(),)
-            )
-            self._size = sum(size for _, size, _ in found)
-            most = KEPT * self._most if self._size > self._most else self._most
-            for _, size, path in found:
-                if self._size <= most:
-                    break
+            self._added += added
+            if self._added < self._most / 10:
+                return
+            self._added = 0
+        found = [(path.stat(), path) for path in self._folder.glob("*/*")]
+        size = 0
+        for stat, path in sorted(found, key=lambda one: -one[0].st_mtime):
+            size += stat.st_size
+            if size > self._most:
                 path.unlink(missing_ok=True)
-                self._size -= size
 
 
 FOLDER = "display"  # of display sizes, in the folder of the project
@@ -175,19 +157,15 @@ class PictureRoutes:
         self._known: dict[str, Display | UnshownError] = {}  # go as they are, or cannot be shown
         self.routes = [
             Route("/items/{number}", self.item),
-            Route("/items/{number}/full", self.full),
+            Route("/items/{number}/full", partial(self._send, width=None)),
         ]
 
     async def item(self, request: Request) -> Response:
         """Send a picture in a display size."""
         wanted = request.query_params.get("width", str(WIDTHS[-1]))
         if wanted not in map(str, WIDTHS):
-            raise HTTPException(400, f"width must be {' or '.join(map(str, WIDTHS))}")
+            raise RefusedError(400, f"width must be {' or '.join(map(str, WIDTHS))}")
         return await self._send(request, int(wanted))
-
-    async def full(self, request: Request) -> Response:
-        """Send a whole picture."""
-        return await self._send(request, None)
 
     async def _send(self, request: Request, width: int | None) -> Response:
         files, row = self._find(request.path_params["number"])
@@ -201,25 +179,20 @@ class PictureRoutes:
                 made = await self._decoder.run(key, partial(self._make, files, row, width, key))
             if isinstance(made, UnshownError):
                 raise made
-            if made.content is not None:
-                return Response(made.content, media_type=made.kind, headers=headers)
-            if not files.is_packed(row):
-                path = await run_in_threadpool(files.path, row)
-                return FileResponse(path, media_type=made.kind, headers=headers)
-            with await run_in_threadpool(files.open, row) as file:
-                return Response(file.read(), media_type=made.kind, headers=headers)
+            content = made.content or await run_in_threadpool(files.find, row)
         except OSError as error:
-            raise HTTPException(422, f"this picture cannot be read ({error.strerror})") from None
+            raise RefusedError(422, f"this picture cannot be read ({error.strerror})") from None
         except UnshownError as error:
-            raise HTTPException(422, f"this picture {error}") from None
-        except ComesError as error:
-            raise HTTPException(422, first_line(error)) from None
+            raise RefusedError(422, f"this picture {error}") from None
+        if isinstance(content, Path):
+            return FileResponse(content, media_type=made.kind, headers=headers)
+        return Response(content, media_type=made.kind, headers=headers)
 
     def _find(self, number: str) -> tuple[PictureFiles, int]:
         images = self._site.project.images
         row = int(number) - 1 if number.isdecimal() and len(number) < 10 else -1
         if images is None or not 0 <= row < len(images):
-            raise HTTPException(404, "there is no such image")
+            raise RefusedError(404, "there is no such image")
         if self._files is None or len(self._files) != len(images):
             self._files = PictureFiles(images)
         return self._files, row
@@ -229,7 +202,7 @@ class PictureRoutes:
         if len(self._known) >= REMEMBERED:
             self._known.clear()
         try:
-            made = self._decoder.make(self._find_source(files, row, width, key), width)
+            made = self._decoder.make(files.find(row), width)
         except UnshownError as error:
             self._known[key] = UnshownError(str(error))
             raise
@@ -238,16 +211,3 @@ class PictureRoutes:
         else:
             self._cache.write(key, made.kind, made.content)
         return made
-
-    def _find_source(
-        self, files: PictureFiles, row: int, width: int | None, key: str
-    ) -> Path | bytes:
-        """Return what a display size is made of: the largest one, if it is there, or the file."""
-        if width is not None and width < WIDTHS[-1]:
-            largest = self._cache.read(f"{key.partition('-')[0]}-{WIDTHS[-1]}")
-            if largest is not None and largest.content is not None:
-                return largest.content
-        if not files.is_packed(row):
-            return files.path(row)
-        with files.open(row) as file:
-            return file.read()
