@@ -4,19 +4,24 @@ import math
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
 
+from pydantic import Field, StringConstraints
 from sqlalchemy import Connection, func, select, text
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from comes.annotate.asking import GUIDELINES, Guideline, find_guideline, read_asking
 from comes.annotate.cards import (
+    MOST_CHARACTERS,
     Asker,
+    Id,
+    Number,
+    RefusedError,
+    SentAnswer,
     find_history,
     lease_cards,
     release_cards,
@@ -24,22 +29,19 @@ from comes.annotate.cards import (
     undo_answers,
     write_note,
 )
-from comes.annotate.lead import KnownNameError, clean_name, join_person
+from comes.annotate.lead import clean_name, join_person
 from comes.annotate.pictures import UnshownError, make_display
 from comes.annotate.project import Project
 from comes.annotate.schema import DECISION, FROZEN, answers, cards, classes
 from comes.annotate.web.app import (
+    LONGEST_NAME,
     NAME_COOKIE,
-    AnswersBody,
-    CardsBody,
-    JoinBody,
-    NoteBody,
-    ReleaseBody,
+    Body,
     Site,
-    UndoBody,
     describe_page,
     read_body,
     read_name,
+    set_cookie,
 )
 
 FRESH = 1.0  # seconds for which the cards of everybody are not counted again
@@ -120,14 +122,69 @@ def _standing_of(annotator: str) -> tuple[Any, Any]:
     return answers.c.annotator == annotator, answers.c.undone_at.is_(None)
 
 
+MOST_IN_A_REQUEST = 300  # answers or keys
+MOST_OPEN = 3000  # cards that a page may have
+Numbers = Annotated[list[Number], Field(max_length=MOST_OPEN, default_factory=list)]
+
+
+class JoinBody(Body):
+    """Who annotates."""
+
+    name: Annotated[
+        str, StringConstraints(min_length=1, max_length=LONGEST_NAME, strip_whitespace=True)
+    ]
+    is_same: bool = False  # as somebody whose name differs in case or blanks only
+
+
+class TabBody(Body):
+    """What a tab sends."""
+
+    tab: Id
+
+
+class CardsBody(TabBody):
+    """A request for cards."""
+
+    mode: Literal["cards", "grid"] = "cards"
+    has: Numbers  # cards that the page has, or whose answers are on their way
+
+
+class ReleaseBody(TabBody):
+    """A tab that is closed."""
+
+    keep: Numbers  # cards whose answers are on their way
+
+
+class NoteBody(TabBody):
+    """A note on a card; without words it is a flag."""
+
+    card: Number
+    text: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS, strip_whitespace=True)] = ""
+
+
+class AnswersBody(TabBody):
+    """Answers that are stored together."""
+
+    answers: Annotated[list[SentAnswer], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
+
+
+class UndoBody(TabBody):
+    """Keys of answers to undo."""
+
+    keys: Annotated[list[Id], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
+
+
+Kind = TypeVar("Kind", bound=TabBody)
+
+
 class AnswerPages:
-    """The pages of annotators."""
+    """The pages of annotators, with the guidelines of a project."""
 
     def __init__(self, site: Site) -> None:
         self._site, self._counter = site, ProgressCounter(site.project)
         self.routes = [
-            Route("/", self.cards),
-            Route("/grid", self.grid),
+            Route("/", partial(self._show_questions, mode="cards")),
+            Route("/grid", partial(self._show_questions, mode="grid")),
             Route("/join", self.join),
             Route("/api/join", self.take_name, methods=["POST"]),
             Route("/api/cards", self.next_cards, methods=["POST"]),
@@ -136,15 +193,9 @@ class AnswerPages:
             Route("/api/history", self.history),
             Route("/api/release", self.release, methods=["POST"]),
             Route("/api/notes", self.take_note, methods=["POST"]),
+            Route("/api/guidelines/{number}", self.guideline),
+            Route("/guidelines/{number}/{picture}", self.guideline_picture),
         ]
-
-    async def cards(self, request: Request) -> Response:
-        """Show the page that asks one card at a time."""
-        return await self._show_questions(request, "cards")
-
-    async def grid(self, request: Request) -> Response:
-        """Show the page that asks about several classes of one item."""
-        return await self._show_questions(request, "grid")
 
     async def _show_questions(self, request: Request, mode: str) -> Response:
         name = read_name(request)
@@ -163,26 +214,17 @@ class AnswerPages:
     async def take_name(self, request: Request) -> Response:
         """Remember who annotates; ask back where the name looks like a known one."""
         body = await read_body(request, JoinBody)
-        name, is_same = clean_name(body.name), body.is_same
-        try:
-            name = await self._site.run_command(
-                partial(join_person, name=name, is_same=is_same, now=time.time())
-            )
-        except KnownNameError as asked:
-            values = {"error": asked.reason, "card": None, "known": asked.known}
-            return JSONResponse(values, asked.status)
+        command = partial(join_person, name=clean_name(body.name), is_same=body.is_same)
+        name = await self._site.run_command(partial(command, now=time.time()))
         answer = JSONResponse({"name": name})
-        answer.set_cookie(
-            NAME_COOKIE, quote(name), httponly=True, samesite="strict", max_age=2592000
-        )
+        set_cookie(answer, NAME_COOKIE, quote(name), is_secure=request.url.scheme == "https")
         return answer
 
     async def next_cards(self, request: Request) -> Response:
         """Lease cards to a tab."""
-        body = await read_body(request, CardsBody)
-        asker = Asker(self._site.require_name(request), body.tab)
-        now, by_item = time.time(), body.mode == "grid"
+        body, asker, now = await self._read(request, CardsBody)
         lease = partial(lease_cards, asker=asker, now=now, lease=self._site.lease)
+        by_item = body.mode == "grid"
         leased = await self._site.run_command(partial(lease, by_item=by_item, has=body.has))
         # Without cards, the page says how it ended: then nothing is left out of the count.
         count = partial(self._counter.read, asker.annotator, is_exact=not leased)
@@ -200,8 +242,7 @@ class AnswerPages:
 
     async def take_answers(self, request: Request) -> Response:
         """Store answers; the reply comes when they are on disk."""
-        body = await read_body(request, AnswersBody)
-        asker, now = Asker(self._site.require_name(request), body.tab), time.time()
+        body, asker, now = await self._read(request, AnswersBody)
         n_new = await self._site.run_command(
             partial(store_answers, asker=asker, sent=body.answers, now=now, lease=self._site.lease)
         )
@@ -210,8 +251,7 @@ class AnswerPages:
 
     async def undo(self, request: Request) -> Response:
         """Undo answers."""
-        body = await read_body(request, UndoBody)
-        asker, now = Asker(self._site.require_name(request), body.tab), time.time()
+        body, asker, now = await self._read(request, UndoBody)
         undone = await self._site.run_command(
             partial(undo_answers, asker=asker, keys=body.keys, now=now, lease=self._site.lease)
         )
@@ -229,55 +269,45 @@ class AnswerPages:
 
     async def release(self, request: Request) -> Response:
         """Give the cards of a closed tab back."""
-        body = await read_body(request, ReleaseBody)
-        asker = Asker(self._site.require_name(request), body.tab)
+        body, asker, _ = await self._read(request, ReleaseBody)
         released = await self._site.run_command(partial(release_cards, asker=asker, keep=body.keep))
         return JSONResponse({"released": released})
 
     async def take_note(self, request: Request) -> Response:
         """Store a note on a card."""
-        body = await read_body(request, NoteBody)
-        asker, now = Asker(self._site.require_name(request), body.tab), time.time()
+        body, asker, now = await self._read(request, NoteBody)
         note = partial(write_note, asker=asker, card=body.card, text=body.text, now=now)
         return JSONResponse({"is_new": await self._site.run_command(note)})
 
+    async def _read(self, request: Request, kind: type[Kind]) -> tuple[Kind, Asker, float]:
+        body = await read_body(request, kind)
+        return body, Asker(self._site.require_name(request), body.tab), time.time()
 
-class GuidelineRoutes:
-    """The guidelines of a project."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self.routes = [
-            Route("/api/guidelines/{number}", self.text),
-            Route("/guidelines/{number}/{picture}", self.picture),
-        ]
-
-    async def text(self, request: Request) -> Response:
+    async def guideline(self, request: Request) -> Response:
         """Send the text about a class, and how many pictures there are."""
-        found = await run_in_threadpool(self._find, request.path_params["number"])
-        values = {"text": found.text, "is_markdown": found.is_markdown}
-        return JSONResponse({**values, "pictures": len(found.pictures)})
+        found = await run_in_threadpool(self._find_guideline, request.path_params["number"])
+        return JSONResponse({**found._asdict(), "pictures": len(found.pictures)})
 
-    async def picture(self, request: Request) -> Response:
+    async def guideline_picture(self, request: Request) -> Response:
         """Send an example picture of a class; the first is number 1."""
-        found = await run_in_threadpool(self._find, request.path_params["number"])
+        found = await run_in_threadpool(self._find_guideline, request.path_params["number"])
         k = _parse_number(request.path_params["picture"])
         if not 1 <= k <= len(found.pictures):
-            raise HTTPException(404, "there is no such picture")
+            raise RefusedError(404, "there is no such picture")
         try:
             kind, content = await run_in_threadpool(_read_picture, found.pictures[k - 1])
         except (OSError, UnshownError) as error:
-            raise HTTPException(422, f"this picture cannot be shown: {error}") from None
+            raise RefusedError(422, f"this picture cannot be shown: {error}") from None
         headers = {"Cache-Control": "private, max-age=300"}
         return Response(content, media_type=kind, headers=headers)
 
-    def _find(self, number: str) -> Guideline:
+    def _find_guideline(self, number: str) -> Guideline:
         query = select(classes.c.name).where(classes.c.id == _parse_number(number))
         with self._site.project.reading() as connection:
             name = connection.execute(query).scalar_one_or_none()
             folder = read_asking(connection).get(GUIDELINES)
         if name is None or folder is None:
-            raise HTTPException(404, "there are no such guidelines")
+            raise RefusedError(404, "there are no such guidelines")
         return find_guideline(Path(folder), name)
 
 
