@@ -3,6 +3,7 @@
 Workers of the server import this module to decode files of others, so it loads nothing large.
 """
 
+import faulthandler
 import hashlib
 import io
 import multiprocessing
@@ -56,11 +57,10 @@ def prepare_worker() -> None:
     """Let this process decode pictures: behind all others, and with a limit on memory."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
     threading.Thread(target=_end_with_server, daemon=True).start()
-    with suppress(ImportError):  # Windows has no limits
+    with suppress(ImportError):  # Windows has no limits, and no such priorities
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    if hasattr(os, "nice"):
         os.nice(NICE)
     expect_large_pictures()
     with suppress(ImportError):
@@ -78,18 +78,15 @@ def _end_with_server() -> None:
 
 
 def make_in_worker(picture: Path | bytes, width: int | None, longest: float = LONGEST) -> Display:
-    """Return `make_display` of a file; the process is killed if that takes too long."""
-    has_alarm = hasattr(signal, "setitimer")  # not on Windows
-    if has_alarm:
-        signal.setitimer(signal.ITIMER_REAL, longest)
+    """Return `make_display` of a file; the process ends if that takes too long."""
+    faulthandler.dump_traceback_later(longest, exit=True, file=2)  # standard error
     try:
         with open_picture(picture) as file:
             return make_display(file, width)
     except OSError as error:
         raise UnshownError(f"cannot be read: {error.strerror}") from None
     finally:
-        if has_alarm:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
 
 
 def expect_large_pictures() -> None:
@@ -109,10 +106,8 @@ def _opened(file: IO[bytes]) -> Iterator[Any]:
             yield image
     except UnshownError:
         raise
-    except Image.DecompressionBombError:
-        raise UnshownError("has too many pixels") from None
-    except MemoryError:
-        raise UnshownError("takes too much memory") from None
+    except (Image.DecompressionBombError, MemoryError):
+        raise UnshownError("has too many pixels to be shown") from None
     except UnidentifiedImageError:
         raise UnshownError("is not an image") from None
     except Exception as error:  # what a decoder raises at a broken file is not known

@@ -1,9 +1,8 @@
-"""The pages on which people answer: cards and grid, joining, guidelines, and how far they are."""
+"""The pages on which people answer: cards and grid, joining, and how far they are."""
 
 import math
 import time
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
 
@@ -14,13 +13,21 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from comes.annotate.asking import GUIDELINES, Guideline, find_guideline, read_asking
+from comes.annotate.asking import (
+    ASKS_YES,
+    GUIDELINES,
+    LANGUAGE,
+    LANGUAGES,
+    QUESTION,
+    default_template,
+    read_asking,
+    read_words,
+)
 from comes.annotate.cards import (
     MOST_CHARACTERS,
     Asker,
     Id,
     Number,
-    RefusedError,
     SentAnswer,
     find_history,
     lease_cards,
@@ -30,15 +37,14 @@ from comes.annotate.cards import (
     write_note,
 )
 from comes.annotate.lead import clean_name, join_person
-from comes.annotate.pictures import UnshownError, make_display
 from comes.annotate.project import Project
-from comes.annotate.schema import DECISION, FROZEN, answers, cards, classes
+from comes.annotate.schema import DECISION, FROZEN, answers, cards
 from comes.annotate.web.app import (
     LONGEST_NAME,
     NAME_COOKIE,
+    ROLE,
     Body,
     Site,
-    describe_page,
     read_body,
     read_name,
     set_cookie,
@@ -46,7 +52,6 @@ from comes.annotate.web.app import (
 
 FRESH = 1.0  # seconds for which the cards of everybody are not counted again
 FRESH_BARRED = 900.0  # and those that are not for a person, which takes longest
-MOST_PEOPLE = 1000  # whose counts are kept
 _OTHER = cards.alias("other")
 
 
@@ -70,8 +75,6 @@ class ProgressCounter:
             barred, at = self._barred.get(annotator, (0, -math.inf))
             if is_exact or now > at + FRESH_BARRED:
                 barred = _count_barred(connection, annotator)
-                if len(self._barred) >= MOST_PEOPLE:
-                    self._barred.clear()
                 self._barred[annotator] = barred, now
             columns = func.count(), func.coalesce(func.sum(answers.c.seconds), 0.0)
             own = select(*columns).where(*_standing_of(annotator))
@@ -175,10 +178,11 @@ class UndoBody(TabBody):
 
 
 Kind = TypeVar("Kind", bound=TabBody)
+LANGUAGE_COOKIE = "comes_language"
 
 
 class AnswerPages:
-    """The pages of annotators, with the guidelines of a project."""
+    """The pages of annotators."""
 
     def __init__(self, site: Site) -> None:
         self._site, self._counter = site, ProgressCounter(site.project)
@@ -193,23 +197,50 @@ class AnswerPages:
             Route("/api/history", self.history),
             Route("/api/release", self.release, methods=["POST"]),
             Route("/api/notes", self.take_note, methods=["POST"]),
-            Route("/api/guidelines/{number}", self.guideline),
-            Route("/guidelines/{number}/{picture}", self.guideline_picture),
         ]
 
-    async def _show_questions(self, request: Request, mode: str) -> Response:
+    def _show_questions(self, request: Request, mode: str) -> Response:
         name = read_name(request)
         if name is None:
             return RedirectResponse("/join", 303)
-        n_cards = await run_in_threadpool(self._site.project.count_cards)
-        values = await run_in_threadpool(describe_page, self._site.project, request)
-        values |= {"mode": mode, "n_cards": n_cards, "page": self._site.identify_page(name)}
-        return self._site.render_page("annotate.html.jinja", name=name, **values)
+        n_cards, page = self._site.project.count_cards(), self._site.identify_page(name)
+        return self._show("annotate.html.jinja", request, mode=mode, n_cards=n_cards, page=page)
 
-    async def join(self, request: Request) -> Response:
+    def join(self, request: Request) -> Response:
         """Show the page that asks for a name."""
-        values = await run_in_threadpool(describe_page, self._site.project, request)
-        return self._site.render_page("join.html.jinja", name=read_name(request), **values)
+        project = self._site.project
+        return self._show(
+            "join.html.jinja",
+            request,
+            question=project.question,
+            n_items=len(project.item_names),
+            n_classes=len(project.class_names),
+        )
+
+    def _show(self, template: str, request: Request, **values: Any) -> Response:
+        """Show a page in the language of the browser."""
+        project = self._site.project
+        with project.reading() as connection:
+            asked = read_asking(connection)
+        own, has_own_question = asked.get(LANGUAGE, "en"), QUESTION in asked
+        chosen = request.cookies.get(LANGUAGE_COOKIE, own)
+        language = chosen if chosen in LANGUAGES else own
+        question = asked.get(QUESTION) or default_template(project.kind, own)
+        return self._site.render_page(
+            template,
+            name=read_name(request),
+            words=read_words(language),
+            language=language,
+            languages=LANGUAGES,
+            role=request.scope[ROLE],
+            kind=project.kind,
+            asks_yes=asked.get(ASKS_YES) != "0",
+            has_guidelines=GUIDELINES in asked,
+            has_own_question=has_own_question,
+            asked=question,
+            ask=question if has_own_question else default_template(project.kind, language),
+            **values,
+        )
 
     async def take_name(self, request: Request) -> Response:
         """Remember who annotates; ask back where the name looks like a known one."""
@@ -223,20 +254,20 @@ class AnswerPages:
     async def next_cards(self, request: Request) -> Response:
         """Lease cards to a tab."""
         body, asker, now = await self._read(request, CardsBody)
-        lease = partial(lease_cards, asker=asker, now=now, lease=self._site.lease)
-        by_item = body.mode == "grid"
-        leased = await self._site.run_command(partial(lease, by_item=by_item, has=body.has))
+        by_item, lease = body.mode == "grid", self._site.lease
+        leased = await self._site.run_command(
+            partial(lease_cards, asker=asker, now=now, lease=lease, by_item=by_item, has=body.has)
+        )
         # Without cards, the page says how it ended: then nothing is left out of the count.
-        count = partial(self._counter.read, asker.annotator, is_exact=not leased)
-        counted = await run_in_threadpool(count)
-        frozen = None
-        if not leased:
-            frozen = await run_in_threadpool(self._site.project.read_setting, FROZEN)
+        is_end = not leased
+        counted = await run_in_threadpool(self._counter.read, asker.annotator, is_exact=is_end)
+        frozen = await run_in_threadpool(self._site.project.read_setting, FROZEN)
+        waiting = counted["total"] - counted["done"] if is_end else 0
         values = {
             "cards": leased,
             "progress": counted,
-            "waiting": 0 if leased else counted["total"] - counted["done"],
-            "frozen": bool(frozen),
+            "waiting": waiting,
+            "frozen": is_end and bool(frozen),
         }
         return JSONResponse(values)
 
@@ -258,14 +289,11 @@ class AnswerPages:
         self._counter.add(-len(undone))
         return JSONResponse({"cards": undone})
 
-    async def history(self, request: Request) -> Response:
+    def history(self, request: Request) -> Response:
         """Say what this person answered last."""
         annotator = self._site.require_name(request)
-        return JSONResponse({"history": await run_in_threadpool(self._read_history, annotator)})
-
-    def _read_history(self, annotator: str) -> list[dict[str, Any]]:
         with self._site.project.reading() as connection:
-            return find_history(connection, annotator)
+            return JSONResponse({"history": find_history(connection, annotator)})
 
     async def release(self, request: Request) -> Response:
         """Give the cards of a closed tab back."""
@@ -282,42 +310,3 @@ class AnswerPages:
     async def _read(self, request: Request, kind: type[Kind]) -> tuple[Kind, Asker, float]:
         body = await read_body(request, kind)
         return body, Asker(self._site.require_name(request), body.tab), time.time()
-
-    async def guideline(self, request: Request) -> Response:
-        """Send the text about a class, and how many pictures there are."""
-        found = await run_in_threadpool(self._find_guideline, request.path_params["number"])
-        return JSONResponse({**found._asdict(), "pictures": len(found.pictures)})
-
-    async def guideline_picture(self, request: Request) -> Response:
-        """Send an example picture of a class; the first is number 1."""
-        found = await run_in_threadpool(self._find_guideline, request.path_params["number"])
-        k = _parse_number(request.path_params["picture"])
-        if not 1 <= k <= len(found.pictures):
-            raise RefusedError(404, "there is no such picture")
-        try:
-            kind, content = await run_in_threadpool(_read_picture, found.pictures[k - 1])
-        except (OSError, UnshownError) as error:
-            raise RefusedError(422, f"this picture cannot be shown: {error}") from None
-        headers = {"Cache-Control": "private, max-age=300"}
-        return Response(content, media_type=kind, headers=headers)
-
-    def _find_guideline(self, number: str) -> Guideline:
-        query = select(classes.c.name).where(classes.c.id == _parse_number(number))
-        with self._site.project.reading() as connection:
-            name = connection.execute(query).scalar_one_or_none()
-            folder = read_asking(connection).get(GUIDELINES)
-        if name is None or folder is None:
-            raise RefusedError(404, "there are no such guidelines")
-        return find_guideline(Path(folder), name)
-
-
-def _read_picture(path: Path) -> tuple[str, bytes]:
-    """Return the kind and the content of an example picture, in a size that a page shows."""
-    with path.open("rb") as file:
-        shown = make_display(file, 1600)
-        file.seek(0)
-        return shown.kind, shown.content or file.read()
-
-
-def _parse_number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 10 else 0

@@ -1,13 +1,16 @@
-"""Pages from templates. Names and texts are escaped, so that they are never markup."""
+"""What all pages share: templates, who may what, what comes in, and the project that is served."""
 
 import asyncio
 import ipaddress
 import json
 import math
+import queue
 import re
+import threading
 import time
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -16,33 +19,22 @@ from urllib.parse import quote, unquote, urlsplit
 
 import jinja2
 from pydantic import BaseModel, ConfigDict, ValidationError
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Engine
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, QueryParams
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from comes.annotate.asking import (
-    ASKS_YES,
-    GUIDELINES,
-    LANGUAGE,
-    LANGUAGES,
-    QUESTION,
-    add_questions,
-    default_template,
-    read_asking,
-    read_words,
-)
+from comes.annotate.asking import read_words
 from comes.annotate.cards import RefusedError
 from comes.annotate.lead import clean_name
 from comes.annotate.links import KnownLinks
 from comes.annotate.project import Project
-from comes.annotate.schema import classes, items
+from comes.annotate.schema import WRITES
 from comes.annotate.summary import ENOUGH
-from comes.annotate.web.writer import Writer
 from comes.errors import ComesError
 from comes.files import expanded, replacing_file
 
@@ -108,7 +100,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-SENT_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 def is_loopback(host: str) -> bool:
@@ -136,7 +127,7 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *SENT_HEADERS]
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
         response: ASGIApp
@@ -255,7 +246,7 @@ async def read_body(request: Request, kind: type[Kind]) -> Kind:
         async for part in request.stream():
             content += part
             if len(content) > LARGEST_BODY:
-                raise RefusedError(413, f"at most {LARGEST_BODY} bytes are read")
+                raise RefusedError(413, _limit(LARGEST_BODY))
         values = json.loads(content)
         if _has_odd_text(values):
             raise RefusedError(422, "text must not contain NUL or unpaired surrogates")
@@ -332,8 +323,72 @@ def _has_odd_text(value: Any) -> bool:
     return isinstance(value, str) and ODD.search(value) is not None
 
 
-NAME_COOKIE = "comes_name"
 Result = TypeVar("Result")
+Waiting = tuple[Callable[[Connection], Any], "Future[Any]"]
+COMMANDS_AT_ONCE = 200  # commands in one commit
+
+
+class Writer:
+    """Runs commands one after the other, in transactions that they share.
+
+    Waiting for the disk takes longer than storing an answer. While one commit is under way, the
+    commands of other requests queue up, and the next commit stores them together. The future of a
+    command is done when its commit is.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine.execution_options(**WRITES)
+        self._waiting: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run_batches, name="comes-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, command: Callable[[Connection], Result]) -> "Future[Result]":
+        """Queue a command, which looks before it writes and may refuse."""
+        future: Future[Result] = Future()
+        self._waiting.put((command, future))
+        return future
+
+    def close(self) -> None:
+        """Run the commands that wait, and stop."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _run_batches(self) -> None:
+        is_open = True
+        while is_open:
+            batch = [self._waiting.get()]
+            while len(batch) < COMMANDS_AT_ONCE and not self._waiting.empty():
+                batch.append(self._waiting.get())
+            is_open = None not in batch
+            # The command of a browser that has gone away is not run.
+            self._commit_batch(
+                [one for one in batch if one and one[1].set_running_or_notify_cancel()]
+            )
+
+    def _commit_batch(self, batch: list[Waiting]) -> None:
+        results: list[Any] = []
+        try:
+            with self._engine.begin() as connection:
+                for command, _ in batch:
+                    try:
+                        results.append(command(connection))
+                    except RefusedError as refusal:
+                        results.append(refusal)
+        except Exception as error:  # nothing of the batch is stored
+            if len(batch) == 1:
+                batch[0][1].set_exception(error)
+            else:
+                for one in batch:
+                    self._commit_batch([one])
+            return
+        for (_, future), result in zip(batch, results, strict=True):
+            if isinstance(result, RefusedError):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+
+NAME_COOKIE = "comes_name"
 
 
 class Site:
@@ -393,37 +448,3 @@ def read_name(request: Request) -> str | None:
         return name if 0 < len(name) <= LONGEST_NAME and name == clean_name(name) else None
     except RefusedError:
         return None
-
-
-LANGUAGE_COOKIE = "comes_language"
-
-
-def describe_page(project: Project, request: Request) -> dict[str, Any]:
-    """Return the values that the pages of annotators share, in the language of the browser."""
-    with project.reading() as connection:
-        asked = read_asking(connection)
-        rows = connection.execute(
-            select(classes.c.name.label("class"), classes.c.question).order_by(classes.c.id)
-        ).all()
-        text = None if project.kind == "image" else ""
-        asks = add_questions(connection, [{**row._mapping, "text": text} for row in rows[:1]])
-        n_items = connection.execute(select(func.count()).select_from(items)).scalar_one()
-    own = asked.get(LANGUAGE, "en")
-    chosen = request.cookies.get(LANGUAGE_COOKIE, own)
-    language = chosen if chosen in LANGUAGES else own
-    template = asked.get(QUESTION) or default_template(project.kind, own)
-    return {
-        "words": read_words(language),
-        "language": language,
-        "languages": LANGUAGES,
-        "role": request.scope[ROLE],
-        "kind": project.kind,
-        "asks_yes": asked.get(ASKS_YES) != "0",
-        "has_guidelines": GUIDELINES in asked,
-        "has_own_question": QUESTION in asked,
-        "asked": template,
-        "ask": template if QUESTION in asked else default_template(project.kind, language),
-        "question": asks[0]["question"] if asks else "",
-        "n_items": n_items,
-        "n_classes": len(rows),
-    }

@@ -1,4 +1,4 @@
-"""The pictures of a project in display sizes, which worker processes make and a folder keeps.
+"""Pictures in display sizes, which worker processes make and a folder keeps.
 
 What is decoded comes from files that others made. In a process of its own a decoder cannot hold up
 the server, nor take its memory.
@@ -14,13 +14,14 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 
+from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from comes.annotate.asking import GUIDELINES, Guideline, find_guideline, read_asking
 from comes.annotate.cards import RefusedError
 from comes.annotate.pictures import (
     LONGEST,
@@ -31,7 +32,9 @@ from comes.annotate.pictures import (
     make_in_worker,
     prepare_worker,
 )
+from comes.annotate.schema import classes
 from comes.annotate.web.app import Site
+from comes.datasets import Images
 from comes.errors import ComesError
 from comes.files import replacing_file
 
@@ -51,9 +54,7 @@ class Decoder:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(AT_ONCE, "decoder")
         self._running: dict[str, asyncio.Future[Display]] = {}
-        self._workers: SimpleQueue[Executor | None] = SimpleQueue()
-        for _ in range(AT_ONCE):
-            self._workers.put(None)  # until there is a picture to make
+        self._own = threading.local()  # each thread has a worker, which ends with it
 
     async def run(self, key: str, work: Callable[[], Display]) -> Display:
         """Return the result of some work; refuse (503) when too much waits already."""
@@ -67,24 +68,22 @@ class Decoder:
         return await asyncio.shield(future)  # others may wait for what one no longer wants
 
     def make(self, picture: Path | bytes, width: int | None) -> Display:
-        """Return a display size, in a thread that waits for a worker."""
-        worker = self._workers.get() or start_worker()
-        try:
-            for _ in range(2):  # the first may have been killed since it was used last
-                try:
-                    return worker.submit(make_in_worker, picture, width, LONGEST).result()
-                except BrokenProcessPool:
-                    worker = start_worker()
-        finally:
-            self._workers.put(worker)
+        """Return a display size, made by the worker of this thread."""
+        for _ in range(2):  # the first may have been killed since it was used last
+            try:
+                if not hasattr(self._own, "worker"):
+                    self._own.worker = start_worker()
+                job = self._own.worker.submit(make_in_worker, picture, width, LONGEST)
+                made: Display = job.result()
+            except BrokenProcessPool:
+                del self._own.worker
+            else:
+                return made
         raise UnshownError("takes too long, or too much memory, to be shown")
 
     def close(self) -> None:
         """Make no more pictures."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        while not self._workers.empty():
-            if worker := self._workers.get():
-                worker.shutdown(wait=False, cancel_futures=True)
 
 
 MOST = 2 << 30  # bytes
@@ -144,20 +143,23 @@ class DisplayCache:
 
 FOLDER = "display"  # of display sizes, in the folder of the project
 REMEMBERED = 100_000  # pictures of which it is known that they go as they are, or are broken
+Find = Callable[[Request], tuple[PictureFiles, int]]
 
 
 class PictureRoutes:
-    """The pictures of a project."""
+    """The pictures of a project, and the guidelines of its classes."""
 
     def __init__(self, site: Site) -> None:
-        self._site, self._decoder = site, Decoder()
+        self._project, self._decoder = site.project, Decoder()
         site.closings.append(self._decoder.close)
         self._cache = DisplayCache(site.project.folder / FOLDER)
         self._files: PictureFiles | None = None
         self._known: dict[str, Display | UnshownError] = {}  # go as they are, or cannot be shown
         self.routes = [
             Route("/items/{number}", self.item),
-            Route("/items/{number}/full", partial(self._send, width=None)),
+            Route("/items/{number}/full", self.full),
+            Route("/api/guidelines/{number}", self.guideline),
+            Route("/guidelines/{number}/{picture}", self.example),
         ]
 
     async def item(self, request: Request) -> Response:
@@ -165,13 +167,53 @@ class PictureRoutes:
         wanted = request.query_params.get("width", str(WIDTHS[-1]))
         if wanted not in map(str, WIDTHS):
             raise RefusedError(400, f"width must be {' or '.join(map(str, WIDTHS))}")
-        return await self._send(request, int(wanted))
+        return await self._send(request, self._find_item, int(wanted))
 
-    async def _send(self, request: Request, width: int | None) -> Response:
-        files, row = self._find(request.path_params["number"])
+    async def full(self, request: Request) -> Response:
+        """Send a whole picture."""
+        return await self._send(request, self._find_item, None)
+
+    async def example(self, request: Request) -> Response:
+        """Send an example picture of a class; the first is number 1."""
+        return await self._send(request, self._find_example, WIDTHS[-1])
+
+    def guideline(self, request: Request) -> Response:
+        """Send the text about a class, and how many pictures there are."""
+        _, found = self._find_guideline(request)
+        return JSONResponse({**found._asdict(), "pictures": len(found.pictures)})
+
+    def _find_guideline(self, request: Request) -> tuple[Path, Guideline]:
+        number = _parse_number(request.path_params["number"])
+        with self._project.reading() as connection:
+            name = connection.scalar(select(classes.c.name).where(classes.c.id == number))
+            folder = read_asking(connection).get(GUIDELINES)
+        if name is None or folder is None:
+            raise RefusedError(404, "there are no such guidelines")
+        home = Path(folder).resolve()
+        return home, find_guideline(home, name)
+
+    def _find_example(self, request: Request) -> tuple[PictureFiles, int]:
+        home, found = self._find_guideline(request)
+        names = [path.relative_to(home).as_posix() for path in found.pictures]
+        row = _parse_number(request.path_params["picture"]) - 1
+        if not 0 <= row < len(names):
+            raise RefusedError(404, "there is no such picture")
+        return PictureFiles(Images(home, names)), row
+
+    def _find_item(self, request: Request) -> tuple[PictureFiles, int]:
+        images = self._project.images
+        row = _parse_number(request.path_params["number"]) - 1
+        if images is None or not 0 <= row < len(images):
+            raise RefusedError(404, "there is no such image")
+        if self._files is None or len(self._files) != len(images):
+            self._files = PictureFiles(images)
+        return self._files, row
+
+    async def _send(self, request: Request, find: Find, width: int | None) -> Response:
+        files, row = await run_in_threadpool(find, request)
         try:
             key = f"{await run_in_threadpool(files.state, row)}-{width or 'full'}"
-            headers = {"Cache-Control": "private, max-age=3600", "ETag": f'"{key}"'}
+            headers = {"Cache-Control": "private, max-age=300", "ETag": f'"{key}"'}
             if request.headers.get("if-none-match") == headers["ETag"]:
                 return Response(status_code=304, headers=headers)
             made = self._known.get(key) or await run_in_threadpool(self._cache.read, key)
@@ -179,23 +221,16 @@ class PictureRoutes:
                 made = await self._decoder.run(key, partial(self._make, files, row, width, key))
             if isinstance(made, UnshownError):
                 raise made
-            content = made.content or await run_in_threadpool(files.find, row)
+            if made.content is not None:
+                return Response(made.content, media_type=made.kind, headers=headers)
+            found = await run_in_threadpool(files.find, row)
         except OSError as error:
             raise RefusedError(422, f"this picture cannot be read ({error.strerror})") from None
         except UnshownError as error:
             raise RefusedError(422, f"this picture {error}") from None
-        if isinstance(content, Path):
-            return FileResponse(content, media_type=made.kind, headers=headers)
-        return Response(content, media_type=made.kind, headers=headers)
-
-    def _find(self, number: str) -> tuple[PictureFiles, int]:
-        images = self._site.project.images
-        row = int(number) - 1 if number.isdecimal() and len(number) < 10 else -1
-        if images is None or not 0 <= row < len(images):
-            raise RefusedError(404, "there is no such image")
-        if self._files is None or len(self._files) != len(images):
-            self._files = PictureFiles(images)
-        return self._files, row
+        if isinstance(found, Path):
+            return FileResponse(found, media_type=made.kind, headers=headers)
+        return Response(found, media_type=made.kind, headers=headers)
 
     def _make(self, files: PictureFiles, row: int, width: int | None, key: str) -> Display:
         """Make a display size and keep it; remember what goes as it is, and what is broken."""
@@ -211,3 +246,7 @@ class PictureRoutes:
         else:
             self._cache.write(key, made.kind, made.content)
         return made
+
+
+def _parse_number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 10 else 0

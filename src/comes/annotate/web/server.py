@@ -56,7 +56,7 @@ def guard_routes(routes: Sequence[Route], links: KnownLinks | None, lifespan: An
     return Guard(Starlette(routes=every, exception_handlers=handlers, lifespan=lifespan), links)
 
 
-async def _send_static(request: Request) -> Response:
+def _send_static(request: Request) -> Response:
     """Send one of our scripts or style sheets."""
     name = request.path_params.get("name", "sw.js")
     for file in STATIC.iterdir():  # and nothing that a name could lead to
@@ -66,7 +66,7 @@ async def _send_static(request: Request) -> Response:
     raise RefusedError(404, "there is no such file")
 
 
-async def _respond_error(request: Request, error: Exception) -> Response:
+def _respond_error(request: Request, error: Exception) -> Response:
     return describe_error(request.headers, error)
 
 
@@ -117,11 +117,11 @@ def describe_addresses(addresses: Sequence[str], made: dict[str, str] | None) ->
             "Everyone who reaches this address and has the link can open it. For people outside of "
             "this network, use a VPN, or a proxy and --address."
         )
-    if made:
-        lines.append("Keep these links: a token is shown once.")
-    else:
-        lines.append("Links from before are valid; their tokens are not shown again.")
-    return lines
+    once, before = "a token is shown once", "their tokens are not shown again"
+    return [
+        *lines,
+        f"Keep these links: {once}." if made else f"Links from before are valid; {before}.",
+    ]
 
 
 ADDRESSES = "addresses"  # the setting that holds where a project was served last
@@ -146,7 +146,6 @@ def find_links(
     }
 
 
-STARTING = 30.0  # seconds
 BACKLOG = 1024  # connections that wait to be accepted
 MOST_CONNECTIONS = 1000  # beyond, requests get 503; all of them need files
 MOST_FILES = 4096
@@ -264,13 +263,12 @@ def serve_in_thread(
         server = _make_server(app, certificate, key, proxies)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
-        until = time.monotonic() + STARTING
-        while not server.started:
-            if time.monotonic() > until or not thread.is_alive():
-                raise ComesError(
-                    f"the server of {project.name} did not start on {host}. See its messages above."
-                )
+        while thread.is_alive() and not server.started:
             time.sleep(0.01)
+        if not server.started:
+            raise ComesError(
+                f"the server of {project.name} did not start on {host}. See its messages above."
+            )
         try:
             yield list_addresses(host, listener.getsockname()[1], scheme)[0]
         finally:
