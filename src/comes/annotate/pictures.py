@@ -15,15 +15,12 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from comes.errors import ComesError, first_line, listed, warn_user
 from comes.progress import progress_bar
-
-if TYPE_CHECKING:
-    from comes.datasets import Images
 
 WIDTHS = (160, 640, 1600)  # of display sizes; a picture that is narrower is not enlarged
 TALLEST = 4  # times its width is the most that the height of a display size may be
@@ -182,61 +179,52 @@ LARGEST_MEMBER = 128 << 20  # bytes of a picture in a .zip, unpacked
 LEADS_OUT = "is a link out of its folder"
 
 
-class PictureFiles:
-    """The files of the pictures of a project, in folders or in .zip archives."""
+def read_state(source: Path, name: str) -> str:
+    """Return a digest that changes when a file does: of its name, its time and its size."""
+    if is_archive(source):
+        member = _find_member(source, name)[1]
+        found = (member.CRC, member.file_size)
+    else:
+        stat = os.stat(_check_path(source, name))
+        found = (stat.st_mtime_ns, stat.st_size)
+    return hashlib.sha256(repr((name, found)).encode()).hexdigest()[:24]
 
-    def __init__(self, images: "Images") -> None:
-        self._images = images
-        self._archives: dict[Path, tuple[tuple[int, int], zipfile.ZipFile]] = {}
-        self._lock = threading.Lock()
 
-    def __len__(self) -> int:
-        return len(self._images)
+def find_picture(source: Path, name: str) -> Path | bytes:
+    """Return where a picture of a folder lies, or what one in a .zip archive holds."""
+    if not is_archive(source):
+        return _check_path(source, name)
+    archive, member = _find_member(source, name)
+    try:
+        return archive.read(member)  # no more than the size that was checked
+    except Exception as error:  # of zipfile, of zlib, or of another compression
+        raise UnshownError(f"cannot be unpacked ({first_line(error)})") from None
 
-    def state(self, row: int) -> str:
-        """Return a digest that changes when the file does: of its name, its time and its size."""
-        source, name = self._images.sources[row], self._images.names[row]
-        if is_archive(source):
-            member = self._find_member(source, name)[1]
-            found = (member.CRC, member.file_size)
-        else:
-            stat = os.stat(_check_path(source, name))
-            found = (stat.st_mtime_ns, stat.st_size)
-        return hashlib.sha256(repr((name, found)).encode()).hexdigest()[:24]
 
-    def find(self, row: int) -> Path | bytes:
-        """Return where a picture of a folder lies, or what one in an archive holds."""
-        source, name = self._images.sources[row], self._images.names[row]
-        if not is_archive(source):
-            return _check_path(source, name)
-        archive, member = self._find_member(source, name)
-        try:
-            return archive.read(member)  # no more than the size that was checked
-        except Exception as error:  # of zipfile, of zlib, or of another compression
-            raise UnshownError(f"cannot be unpacked ({first_line(error)})") from None
+def _find_member(source: Path, name: str) -> tuple[zipfile.ZipFile, zipfile.ZipInfo]:
+    """Return an archive, and a picture in it."""
+    stat = os.stat(source)
+    try:
+        archive = _open_archive(source, (stat.st_mtime_ns, stat.st_size))
+        member = archive.getinfo(name)
+    except zipfile.BadZipFile as error:
+        raise UnshownError(f"lies in {source.name}, which is no .zip now ({error})") from None
+    except KeyError:
+        raise UnshownError(f"is no longer in {source.name}") from None
+    if member.file_size > LARGEST_MEMBER:
+        size, most = member.file_size >> 20, LARGEST_MEMBER >> 20
+        raise UnshownError(f"has {size} MB unpacked; at most {most} are read")
+    return archive, member
 
-    def _find_member(self, source: Path, name: str) -> tuple[zipfile.ZipFile, zipfile.ZipInfo]:
-        """Return an archive, opened again if it was replaced, and a picture in it."""
-        stat = os.stat(source)
-        state = stat.st_mtime_ns, stat.st_size
-        try:
-            with self._lock:
-                if source not in self._archives or self._archives[source][0] != state:
-                    self._archives[source] = state, zipfile.ZipFile(source)
-                archive = self._archives[source][1]
-            member = archive.getinfo(name)
-        except zipfile.BadZipFile as error:
-            raise UnshownError(f"lies in {source.name}, which is no .zip now ({error})") from None
-        except KeyError:
-            raise UnshownError(f"is no longer in {source.name}") from None
-        if member.file_size > LARGEST_MEMBER:
-            size, most = member.file_size >> 20, LARGEST_MEMBER >> 20
-            raise UnshownError(f"has {size} MB unpacked; at most {most} are read")
-        return archive, member
+
+@lru_cache(8)
+def _open_archive(source: Path, _: tuple[int, int]) -> zipfile.ZipFile:
+    """Open an archive once, and again when its time or its size has changed."""
+    return zipfile.ZipFile(source)
 
 
 def open_picture(picture: Path | bytes) -> IO[bytes]:
-    """Open what `PictureFiles.find` returns."""
+    """Open what `find_picture` returns."""
     return io.BytesIO(picture) if isinstance(picture, bytes) else picture.open("rb")
 
 
@@ -297,25 +285,24 @@ def find_unshown(source: Path, names: Sequence[str]) -> dict[int, str]:
 
     It reads the header of every picture, and decodes those whose end looks cut off.
     """
-    from comes.datasets import Images
     from comes.datasets.images import import_pillow
 
     import_pillow()
     expect_large_pictures()
-    explain, found = partial(_explain, PictureFiles(Images(source, names))), {}
+    found = {}
     bar = progress_bar(len(names), "looking at pictures")
     with ThreadPoolExecutor(THREADS) as pool, bar as advance:
-        for row, reason in enumerate(pool.map(explain, range(len(names)))):
+        for row, reason in enumerate(pool.map(partial(_explain, source), names)):
             if reason is not None:
                 found[row] = reason
             advance()
     return found
 
 
-def _explain(files: PictureFiles, row: int) -> str | None:
+def _explain(source: Path, name: str) -> str | None:
     """Return why a picture cannot be shown; None if it can."""
     try:
-        with open_picture(files.find(row)) as file:
+        with open_picture(find_picture(source, name)) as file:
             with _opened(file) as image:
                 refuse_large(image, _box_of(image, WIDTHS[-1]))
                 ending = ENDS.get(image.format, b"")

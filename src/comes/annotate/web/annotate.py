@@ -261,7 +261,9 @@ class AnswerPages:
         # Without cards, the page says how it ended: then nothing is left out of the count.
         is_end = not leased
         counted = await run_in_threadpool(self._counter.read, asker.annotator, is_exact=is_end)
-        frozen = await run_in_threadpool(self._site.project.read_setting, FROZEN)
+        frozen = None
+        if is_end:
+            frozen = await run_in_threadpool(self._site.project.read_setting, FROZEN)
         waiting = counted["total"] - counted["done"] if is_end else 0
         values = {
             "cards": leased,

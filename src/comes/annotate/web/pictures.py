@@ -27,14 +27,14 @@ from comes.annotate.pictures import (
     LONGEST,
     WIDTHS,
     Display,
-    PictureFiles,
     UnshownError,
+    find_picture,
     make_in_worker,
     prepare_worker,
+    read_state,
 )
 from comes.annotate.schema import classes
 from comes.annotate.web.app import Site
-from comes.datasets import Images
 from comes.errors import ComesError
 from comes.files import replacing_file
 
@@ -143,7 +143,7 @@ class DisplayCache:
 
 FOLDER = "display"  # of display sizes, in the folder of the project
 REMEMBERED = 100_000  # pictures of which it is known that they go as they are, or are broken
-Find = Callable[[Request], tuple[PictureFiles, int]]
+Find = Callable[[Request], tuple[Path, str]]  # the source of a picture, and its name
 
 
 class PictureRoutes:
@@ -153,7 +153,6 @@ class PictureRoutes:
         self._project, self._decoder = site.project, Decoder()
         site.closings.append(self._decoder.close)
         self._cache = DisplayCache(site.project.folder / FOLDER)
-        self._files: PictureFiles | None = None
         self._known: dict[str, Display | UnshownError] = {}  # go as they are, or cannot be shown
         self.routes = [
             Route("/items/{number}", self.item),
@@ -192,38 +191,35 @@ class PictureRoutes:
         home = Path(folder).resolve()
         return home, find_guideline(home, name)
 
-    def _find_example(self, request: Request) -> tuple[PictureFiles, int]:
+    def _find_example(self, request: Request) -> tuple[Path, str]:
         home, found = self._find_guideline(request)
-        names = [path.relative_to(home).as_posix() for path in found.pictures]
         row = _parse_number(request.path_params["picture"]) - 1
-        if not 0 <= row < len(names):
+        if not 0 <= row < len(found.pictures):
             raise RefusedError(404, "there is no such picture")
-        return PictureFiles(Images(home, names)), row
+        return home, found.pictures[row].relative_to(home).as_posix()
 
-    def _find_item(self, request: Request) -> tuple[PictureFiles, int]:
+    def _find_item(self, request: Request) -> tuple[Path, str]:
         images = self._project.images
         row = _parse_number(request.path_params["number"]) - 1
         if images is None or not 0 <= row < len(images):
             raise RefusedError(404, "there is no such image")
-        if self._files is None or len(self._files) != len(images):
-            self._files = PictureFiles(images)
-        return self._files, row
+        return images.sources[row], images.names[row]
 
     async def _send(self, request: Request, find: Find, width: int | None) -> Response:
-        files, row = await run_in_threadpool(find, request)
+        source, name = await run_in_threadpool(find, request)
         try:
-            key = f"{await run_in_threadpool(files.state, row)}-{width or 'full'}"
+            key = f"{await run_in_threadpool(read_state, source, name)}-{width or 'full'}"
             headers = {"Cache-Control": "private, max-age=300", "ETag": f'"{key}"'}
             if request.headers.get("if-none-match") == headers["ETag"]:
                 return Response(status_code=304, headers=headers)
             made = self._known.get(key) or await run_in_threadpool(self._cache.read, key)
             if made is None:
-                made = await self._decoder.run(key, partial(self._make, files, row, width, key))
+                made = await self._decoder.run(key, partial(self._make, source, name, width, key))
             if isinstance(made, UnshownError):
                 raise made
             if made.content is not None:
                 return Response(made.content, media_type=made.kind, headers=headers)
-            found = await run_in_threadpool(files.find, row)
+            found = await run_in_threadpool(find_picture, source, name)
         except OSError as error:
             raise RefusedError(422, f"this picture cannot be read ({error.strerror})") from None
         except UnshownError as error:
@@ -232,12 +228,12 @@ class PictureRoutes:
             return FileResponse(found, media_type=made.kind, headers=headers)
         return Response(found, media_type=made.kind, headers=headers)
 
-    def _make(self, files: PictureFiles, row: int, width: int | None, key: str) -> Display:
+    def _make(self, source: Path, name: str, width: int | None, key: str) -> Display:
         """Make a display size and keep it; remember what goes as it is, and what is broken."""
         if len(self._known) >= REMEMBERED:
             self._known.clear()
         try:
-            made = self._decoder.make(files.find(row), width)
+            made = self._decoder.make(find_picture(source, name), width)
         except UnshownError as error:
             self._known[key] = UnshownError(str(error))
             raise
