@@ -562,7 +562,7 @@ def test_the_command_says_who_opens_what_and_shows_tokens_once(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
-    monkeypatch.setattr(server, "_find_own", lambda _: ["192.168.1.5"])
+    monkeypatch.setattr(server, "_find_own", lambda: ["192.168.1.5"])
 
     def start(*options: str) -> str:
         command = ["annotate", "serve", str(project.folder), "--port", "0", *options]

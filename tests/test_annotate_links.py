@@ -140,20 +140,20 @@ def test_a_command_lists_and_revokes_links(projects: Projects) -> None:
 
 
 def test_addresses_that_others_can_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """IPv4 and IPv6 of the way out, then the name."""
+    """That of the way out, then the name."""
 
     class Probe(socket.socket):
         def connect(self, _: Any) -> None:
             pass
 
         def getsockname(self) -> Any:
-            return ("192.168.1.20", 0) if self.family == socket.AF_INET else ("2a00::20", 0, 0, 0)
+            return ("192.168.1.20", 0)
 
     monkeypatch.setattr(socket, "socket", Probe)
     monkeypatch.setattr(socket, "gethostname", lambda: "desk")
-    v4, v6 = "http://192.168.1.20:8000", "http://[2a00::20]:8000"
-    assert list_addresses("0.0.0.0", 8000) == [v4, "http://desk:8000"]
-    assert list_addresses("::", 8000) == [v4, v6, "http://desk:8000"]
+    for host in ("0.0.0.0", "::"):
+        assert list_addresses(host, 80) == ["http://192.168.1.20:80", "http://desk:80"]
+    assert list_addresses("2a00::20", 80) == ["http://[2a00::20]:80"]
     assert list_addresses("127.0.0.1", 80) == ["http://127.0.0.1:80"]
 
 

@@ -154,11 +154,12 @@ class PictureRoutes:
         site.closings.append(self._decoder.close)
         self._cache = DisplayCache(site.project.folder / FOLDER)
         self._known: dict[str, Display | UnshownError] = {}  # go as they are, or cannot be shown
+        example = partial(self._send, find=self._find_example, width=WIDTHS[-1])
         self.routes = [
             Route("/items/{number}", self.item),
-            Route("/items/{number}/full", self.full),
+            Route("/items/{number}/full", partial(self._send, find=self._find_item, width=None)),
             Route("/api/guidelines/{number}", self.guideline),
-            Route("/guidelines/{number}/{picture}", self.example),
+            Route("/guidelines/{number}/{picture}", example),
         ]
 
     async def item(self, request: Request) -> Response:
@@ -167,14 +168,6 @@ class PictureRoutes:
         if wanted not in map(str, WIDTHS):
             raise RefusedError(400, f"width must be {' or '.join(map(str, WIDTHS))}")
         return await self._send(request, self._find_item, int(wanted))
-
-    async def full(self, request: Request) -> Response:
-        """Send a whole picture."""
-        return await self._send(request, self._find_item, None)
-
-    async def example(self, request: Request) -> Response:
-        """Send an example picture of a class; the first is number 1."""
-        return await self._send(request, self._find_example, WIDTHS[-1])
 
     def guideline(self, request: Request) -> Response:
         """Send the text about a class, and how many pictures there are."""

@@ -70,30 +70,23 @@ def _respond_error(request: Request, error: Exception) -> Response:
     return describe_error(request.headers, error)
 
 
-# Documentation addresses: asking which of our addresses would be used sends nothing.
-ELSEWHERE = {socket.AF_INET: "203.0.113.1", socket.AF_INET6: "2001:db8::1"}
-EVERYWHERE = {"0.0.0.0": (socket.AF_INET,), "::": tuple(ELSEWHERE), "": tuple(ELSEWHERE)}
-
-
 def list_addresses(host: str, port: int, scheme: str = "http") -> list[str]:
     """Return where a server can be opened: on all addresses, that of the way out and its name."""
     names = [host]
-    if host in EVERYWHERE:
-        names = [*_find_own(EVERYWHERE[host]), socket.gethostname()]
+    if host in ("", "0.0.0.0", "::"):
+        names = [*_find_own(), socket.gethostname()]
     return [
         f"{scheme}://[{name}]:{port}" if ":" in name else f"{scheme}://{name}:{port}"
         for name in names
     ]
 
 
-def _find_own(families: Sequence[socket.AddressFamily]) -> list[str]:
-    """Return the addresses with which this machine reaches others."""
-    found = []
-    for family in families:
-        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((ELSEWHERE[family], 9))  # fails where there is no way out
-            found.append(str(probe.getsockname()[0]))
-    return found
+def _find_own() -> list[str]:
+    """Return the address with which this machine reaches others, if it reaches any."""
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("203.0.113.1", 9))  # of documentation: nothing is sent to it
+        return [str(probe.getsockname()[0])]
+    return []
 
 
 def describe_addresses(addresses: Sequence[str], made: dict[str, str] | None) -> list[str]:

@@ -37,7 +37,6 @@ from comes.annotate.links import KnownLinks, make_link
 from comes.annotate.project import Project, create_project
 from comes.annotate.web.app import (
     LARGEST_UPLOAD,
-    NEEDS_TOKEN,
     Body,
     check_place,
     clean_file_name,
@@ -151,7 +150,7 @@ class Setup:
         async with self._running:
             yield
 
-    async def show(self, request: Request) -> Response:
+    async def show(self, _: Request) -> Response:
         """Show the page."""
         kinds = ("image", "text")
         page = render(
@@ -164,7 +163,7 @@ class Setup:
             questions={k: {code: default_template(k, code) for code in LANGUAGES} for k in kinds},
             languages=LANGUAGES,
             longest=LONGEST_QUESTION,
-            home=str(Path.cwd()) if request.scope[NEEDS_TOKEN] else "",
+            home="" if self._token is None else str(Path.cwd()),
         )
         return HTMLResponse(page, headers={"Cache-Control": "no-store"})
 
@@ -211,29 +210,29 @@ class Setup:
         """Return how many items there are, and of which kind."""
         body = await read_body(request, ItemsBody)
         try:
-            n_items, kind = await run_in_threadpool(self._count_items, body, _is_open(request))
+            n_items, kind = await run_in_threadpool(self._count_items, body)
         except (ComesError, RefusedError) as error:
             raise _FieldError("items", error) from None
         return JSONResponse({"count": n_items, "kind": kind})
 
     async def make_project(self, request: Request) -> Response:
         """Make the project, and serve it from now on."""
-        body, is_open = await read_body(request, ProjectBody), _is_open(request)
+        body = await read_body(request, ProjectBody)
         if not self._making.acquire(blocking=False):
             raise _FieldError("project", RefusedError(409, "the project is being made"))
         try:
-            project, told = await run_in_threadpool(self._make_project, body, is_open)
+            project, told = await run_in_threadpool(self._make_project, body)
         finally:
             self._making.release()
-        app = make_app(project, needs_token=not is_open, lease=self._lease)
+        app = make_app(project, needs_token=self._token is not None, lease=self._lease)
         await self._running.enter_async_context(app.app.router.lifespan_context(app.app))
         self._app = app
         return JSONResponse({"next": "/lead/people", "warnings": told})
 
-    def _find_place(self, body: ItemsBody, is_open: bool) -> Path:
+    def _find_place(self, body: ItemsBody) -> Path:
         """Return the folder, the .zip or the table of the items."""
         if body.place:
-            place = check_place(body.place, is_open=is_open)
+            place = check_place(body.place, is_open=self._token is None)
             if not place.exists():
                 raise RefusedError(422, f"{place} does not exist on the server")
             return place
@@ -248,13 +247,13 @@ class Setup:
             )
         return self._uploads / names[0]
 
-    def _count_items(self, body: ItemsBody, is_open: bool) -> tuple[int, str]:
-        place = self._find_place(body, is_open)
+    def _count_items(self, body: ItemsBody) -> tuple[int, str]:
+        place = self._find_place(body)
         if place.is_dir() or place.suffix.lower() == ".zip":
             return len(image_names(place)), "image"
         return len(read_items(place, text_column=body.text_column or None).names), "text"
 
-    def _make_project(self, body: ProjectBody, is_open: bool) -> tuple[Project, list[str]]:
+    def _make_project(self, body: ProjectBody) -> tuple[Project, list[str]]:
         """Return the project, and what to know about it; raise `_FieldError`, and nothing is made.
 
         Fields are checked one by one, so that each error stands beside its field.
@@ -273,11 +272,11 @@ class Setup:
                 how = body.question or None, body.asks_yes, body.language, None
                 describe_asking(*how, names)
                 field = "items"
-                n_items, _ = self._count_items(body, is_open)
+                n_items, _ = self._count_items(body)
                 field = "rate"
                 sample_cards(n_items, 1, body.rate, overlap=body.overlap, by=body.by)
                 field = "items"
-                project = self._create(self._find_place(body, is_open), classes, body)
+                project = self._create(self._find_place(body), classes, body)
         except (ComesError, RefusedError) as error:
             raise _FieldError(field, error) from None
         if self._token is not None:
@@ -307,11 +306,6 @@ class Setup:
         if not is_kept:
             shutil.rmtree(self._uploads, ignore_errors=True)
         return project
-
-
-def _is_open(request: Request) -> bool:
-    """Return whether nobody but this machine can reach the server."""
-    return not request.scope[NEEDS_TOKEN]
 
 
 def _write_classes(text: str, path: Path) -> list[str]:
