@@ -6,7 +6,6 @@ Workers of the server import this module to decode files of others, so it loads 
 import faulthandler
 import hashlib
 import io
-import multiprocessing
 import os
 import signal
 import threading
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from comes.errors import ComesError, first_line, listed, warn_user
+from comes.files import end_with_parent
 from comes.progress import progress_bar
 
 WIDTHS = (160, 640, 1600)  # of display sizes; a picture that is narrower is not enlarged
@@ -50,10 +50,10 @@ class UnshownError(ValueError):
     """Why a picture cannot be shown."""
 
 
-def prepare_worker() -> None:
+def prepare_worker(server: int) -> None:
     """Let this process decode pictures: behind all others, and with a limit on memory."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
-    threading.Thread(target=_end_with_server, daemon=True).start()
+    end_with_parent(server)
     with suppress(ImportError):  # Windows has no limits, and no such priorities
         import resource
 
@@ -64,14 +64,6 @@ def prepare_worker() -> None:
         from pillow_heif import register_heif_opener
 
         register_heif_opener()
-
-
-def _end_with_server() -> None:
-    """Wait for the end of the server, which a kill does not let say goodbye."""
-    server = multiprocessing.parent_process()
-    if server is not None:
-        server.join()
-        os._exit(0)
 
 
 def make_in_worker(picture: Path | bytes, width: int | None, longest: float = LONGEST) -> Display:

@@ -241,12 +241,8 @@ Kind = TypeVar("Kind", bound=Body)
 
 async def read_body(request: Request, kind: type[Kind]) -> Kind:
     """Return the body of a request; refuse one that is too large, not json, or not of the kind."""
-    content = bytearray()
+    content = b"".join([part async for part in _receive(request, LARGEST_BODY)])
     try:
-        async for part in request.stream():
-            content += part
-            if len(content) > LARGEST_BODY:
-                raise RefusedError(413, _limit(LARGEST_BODY))
         values = json.loads(content)
         if _has_odd_text(values):
             raise RefusedError(422, "text must not contain NUL or unpaired surrogates")
@@ -255,30 +251,33 @@ async def read_body(request: Request, kind: type[Kind]) -> Kind:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise RefusedError(422, f"{place}: {first['msg']}" if place else first["msg"]) from None
-    except ClientDisconnect:
-        raise RefusedError(400, "the connection closed before the body was complete") from None
     except (ValueError, RecursionError):
         raise RefusedError(400, "the body is not json") from None
+
+
+async def _receive(request: Request, most: int) -> AsyncIterator[bytes]:
+    """Give the parts of a body, which are counted: it may not say how long it is."""
+    size = 0
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise RefusedError(413, _limit(most))
+            yield part
+    except ClientDisconnect:
+        raise RefusedError(400, "the connection closed before all was here") from None
 
 
 async def receive_file(
     request: Request, folder: Path, name: str, most: int = LARGEST_UPLOAD
 ) -> Path:
-    """Write the body of a request into a file, which is there once all of it is; return its path.
-
-    The size is counted while it comes: a body may not say how long it is.
-    """
+    """Return the path of a file with the body of a request, which is there once all of it is."""
     path = folder / clean_file_name(name)
     try:
         with replacing_file(path) as temporary, temporary.open("wb") as file:
             temporary.chmod(0o600)
-            async for part in request.stream():
-                if file.tell() + len(part) > most:
-                    raise RefusedError(413, _limit(most))
+            async for part in _receive(request, most):
                 await run_in_threadpool(file.write, part)
-    except ClientDisconnect:
-        reason = "the connection closed before the file was complete"
-        raise RefusedError(400, reason) from None
     except ComesError as error:  # no room is left
         raise RefusedError(507, str(error).rstrip(".")) from None
     return path

@@ -45,7 +45,8 @@ MOST_WAITING = 100  # every page fetches a few pictures ahead
 def start_worker() -> Executor:
     """Return a pool of one process, so that who breaks it is known."""
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, mp_context=context, initializer=prepare_worker)
+    server = (os.getpid(),)
+    return ProcessPoolExecutor(1, context, initializer=prepare_worker, initargs=server)
 
 
 class Decoder:
@@ -133,7 +134,7 @@ class DisplayCache:
             if self._added < self._most / 10:
                 return
             self._added = 0
-        found = [(path.stat(), path) for path in self._folder.glob("*/*")]
+        found = [(path.stat(), path) for path in self._folder.glob("*/[!.]*")]
         size = 0
         for stat, path in sorted(found, key=lambda one: -one[0].st_mtime):
             size += stat.st_size

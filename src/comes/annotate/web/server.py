@@ -60,7 +60,7 @@ def _send_static(request: Request) -> Response:
     """Send one of our scripts or style sheets."""
     name = request.path_params.get("name", "sw.js")
     for file in STATIC.iterdir():  # and nothing that a name could lead to
-        if file.name == name:
+        if file.name == name and file.suffix in KINDS:
             kind, headers = KINDS[file.suffix], {"Cache-Control": "no-cache"}
             return FileResponse(file, media_type=kind, headers=headers)
     raise RefusedError(404, "there is no such file")

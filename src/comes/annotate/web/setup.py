@@ -123,10 +123,9 @@ class Setup:
         self._folder, self._token = check_folder_target(folder, ()), token
         self._addresses, self._lease = addresses, lease
         self._uploads = self._folder.parent / f".{self._folder.name}-files"
-        self._sizes: dict[str, int] = {}  # of the files that were sent
-        if self._uploads.is_dir():  # from before the server was started again
-            found = [path for path in self._uploads.iterdir() if not path.name.startswith(".")]
-            self._sizes = {path.name: path.stat().st_size for path in found}
+        # Of the files that were sent, perhaps before the server was started again.
+        found = self._uploads.glob("[!.]*")
+        self._sizes = {path.name: path.stat().st_size for path in found}
         self._making = threading.Lock()
         self._running = AsyncExitStack()
         routes = [

@@ -2,8 +2,8 @@
 // An answer shows the next card at once; it is sent in the background (queue.js).
 
 import {
-  AnswerQueue, Pauses, findTab, forgetOffline, forgetTab, get, isFinal, keepForOffline, load, post,
-  randomId, save, sendLast,
+  AnswerQueue, Pauses, findTab, forgetOffline, forgetTab, isFinal, keepForOffline, load, post,
+  randomId, request, save, sendLast,
 } from "./queue.js";
 import * as grid from "./grid.js";
 import {
@@ -308,7 +308,7 @@ async function undo() {
 async function loadHistory() {
   if (isLookingBack) return;
   isLookingBack = true;
-  const { body } = await get("/api/history");
+  const { body } = await request("/api/history");
   isLookingBack = false;
   if (history.length) return; // something was answered meanwhile
   const groups = new Map(); // in the grid, answers that were given together are taken back together
