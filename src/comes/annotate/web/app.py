@@ -173,7 +173,7 @@ def _store_token(token: str, role: str, *, is_secure: bool) -> Response:
 
 
 def set_cookie(response: Response, name: str, value: str, *, is_secure: bool) -> None:
-    """Set a cookie for 30 days that no script and no other site gets, over TLS perhaps alone."""
+    """Set a cookie for 30 days, which no script and no other site gets."""
     options: Any = {"httponly": True, "samesite": "strict", "max_age": 2592000}
     response.set_cookie(name, value, secure=is_secure, **options)
 

@@ -218,7 +218,7 @@ class Setup:
         """Make the project, and serve it from now on."""
         body = await read_body(request, ProjectBody)
         if not self._making.acquire(blocking=False):
-            raise _FieldError("project", RefusedError(409, "the project is being made"))
+            raise RefusedError(409, "the project is being made")
         try:
             project, told = await run_in_threadpool(self._make_project, body)
         finally:
