@@ -88,7 +88,7 @@ class Decoder:
 
 
 MOST = 2 << 30  # bytes
-ENDINGS = {"image/jpeg": ".jpg", "image/png": ".png"}
+PNG = b"\x89PNG"  # how such a file begins; others are JPEG
 
 
 class DisplayCache:
@@ -105,17 +105,16 @@ class DisplayCache:
 
     def read(self, key: str) -> Display | None:
         """Return what is kept under a key; None if nothing is."""
-        for kind in ENDINGS:
-            path = self._path(key, kind)
-            with suppress(OSError):
-                content = path.read_bytes()
-                os.utime(path)  # it was asked for
-                return Display(kind, content)
+        path = self._folder / key[:2] / key
+        with suppress(OSError):
+            content = path.read_bytes()
+            os.utime(path)  # it was asked for
+            return Display("image/png" if content.startswith(PNG) else "image/jpeg", content)
         return None
 
-    def write(self, key: str, kind: str, content: bytes) -> None:
+    def write(self, key: str, content: bytes) -> None:
         """Keep a picture under a key, whole or not at all."""
-        path = self._path(key, kind)
+        path = self._folder / key[:2] / key
         with suppress(OSError, ComesError):
             for folder in (self._folder, path.parent):
                 folder.mkdir(mode=0o700, exist_ok=True)
@@ -123,9 +122,6 @@ class DisplayCache:
                 temporary.chmod(0o600)
                 temporary.write_bytes(content)
             self._make_room(len(content))
-
-    def _path(self, key: str, kind: str) -> Path:
-        return self._folder / key[:2] / f"{key}{ENDINGS[kind]}"
 
     def _make_room(self, added: int) -> None:
         """Look at the folder now and then, and remove what was asked for longest ago."""
@@ -234,7 +230,7 @@ class PictureRoutes:
         if made.content is None:
             self._known[key] = made
         else:
-            self._cache.write(key, made.kind, made.content)
+            self._cache.write(key, made.content)
         return made
 
 
