@@ -34,7 +34,7 @@ from comes.annotate.cards import (
 from comes.annotate.grow import set_controls
 from comes.annotate.schema import CONTROL, answers, cards
 from comes.annotate.summary import bound_both_sides
-from comes.annotate.web.writer import Writer
+from comes.annotate.web.app import Writer
 from comes.errors import ComesError
 from projects import LEASE, Card, Desk, Projects, all_cards, new_answer, refusal, states, stored
 

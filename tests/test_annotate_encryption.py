@@ -89,7 +89,7 @@ def test_wrong_files_are_told_at_once(
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"certificate": certificate}, "got --certificate alone. Add --key FILE"),
         ({"key": key}, "got --key alone. Add --certificate FILE"),
-        ({"certificate": tmp_path / "no.pem", "key": key}, "no.pem cannot be read: No such file"),
+        ({"certificate": tmp_path / "no.pem", "key": key}, "no.pem is no file. Correct the path"),
         ({"certificate": key, "key": certificate}, "must be a certificate and its key"),
         ({"proxies": ["everybody"]}, "a proxy must be an address or a network"),
     ]

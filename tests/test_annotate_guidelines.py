@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from annotation_site import HERE, join
+from annotation_site import HERE, decoding_in_threads, join
 from comes.annotate import Project, create_project
 from comes.annotate.asking import find_guideline
 from comes.annotate.web.server import make_app
@@ -43,7 +43,8 @@ def test_a_class_has_a_text_and_pictures(folder: Path) -> None:
 
 
 def test_they_are_served_by_number(folder: Path, tmp_path: Path) -> None:
-    with TestClient(make_app(make(tmp_path, folder)), base_url=HERE) as client:
+    app = make_app(make(tmp_path, folder))
+    with decoding_in_threads(), TestClient(app, base_url=HERE) as client:
         join(client)
         told = client.get("/api/guidelines/1").json()
         assert told == {"text": "What **floats**.", "is_markdown": True, "pictures": 2}
@@ -72,11 +73,12 @@ def test_what_lies_outside_of_the_folder_is_not_served(folder: Path, tmp_path: P
 
 def test_a_picture_that_is_none_is_refused(folder: Path, tmp_path: Path) -> None:
     (folder / "boat-1.jpg").write_bytes(b"no picture")
-    with TestClient(make_app(make(tmp_path, folder)), base_url=HERE) as client:
+    app = make_app(make(tmp_path, folder))
+    with decoding_in_threads(), TestClient(app, base_url=HERE) as client:
         join(client)
         reply = client.get("/guidelines/1/1")
         assert reply.status_code == 422
-        assert reply.json()["error"] == "this picture cannot be shown: is not an image"
+        assert reply.json()["error"] == "this picture is not an image"
 
 
 def test_a_folder_without_guidelines_is_refused(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_display_sizes_are_for_their_owner_alone(folder: Path) -> None:
     project = make(folder)
     assert serve(project).get("/items/1").status_code == 200
     made = [project.folder, *project.folder.rglob("*")]
-    assert any(path.suffix == ".jpg" for path in made)
+    assert any(path.name.endswith("-1600") for path in made)
     for path in made:
         expected = 0o700 if path.is_dir() else 0o600
         assert stat.S_IMODE(path.stat().st_mode) == expected, path
@@ -210,12 +210,12 @@ def test_display_sizes_are_for_their_owner_alone(folder: Path) -> None:
 def test_the_cache_is_bounded_and_keeps_what_is_asked_for(tmp_path: Path) -> None:
     cache = DisplayCache(tmp_path / "display", most=1000)
     for number in range(9):
-        cache.write(f"aa{number}", "image/jpeg", bytes(100))
-        os.utime(tmp_path / "display" / "aa" / f"aa{number}.jpg", (number, number))
+        cache.write(f"aa{number}", bytes(100))
+        os.utime(tmp_path / "display" / "aa" / f"aa{number}", (number, number))
     assert cache.read("aa0") is not None  # the oldest, asked for again
     for number in range(9, 12):
-        cache.write(f"aa{number}", "image/jpeg", bytes(100))
-    left = {path.stem for path in (tmp_path / "display").glob("*/*")}
+        cache.write(f"aa{number}", bytes(100))
+    left = {path.name for path in (tmp_path / "display").glob("*/*")}
     assert "aa0" in left and "aa11" in left and "aa1" not in left
     assert len(left) <= 10
 
@@ -269,7 +269,7 @@ def test_two_decode_at_once_others_wait_and_too_many_are_sent_away(
         waiting = [pool.submit(client.get, f"/items/{number}") for number in (2, 3, 4, 5)]
         wait_until(lambda: len(asked) == 10 and len(asked[0]._running) == 5 and now[0] == 2)
         refused = client.get("/items/6")
-        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.status_code == 503 and "try again" in refused.text
         goes_on.set()
         assert [job.result().status_code for job in (*same, *waiting)] == [200] * 10
         assert most[0] == 2
@@ -281,7 +281,7 @@ def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(
 ) -> None:
     Image.new("RGB", (4000, 2000)).save(folder / "bomb.png")
     noise(4000, 2000).save(folder / "photo.jpg")
-    monkeypatch.setattr(picture_files, "MOST_MEMORY", 20_000_000)
+    monkeypatch.setattr(picture_files, "MOST_PIXELS", 5_000_000)
     decoded: list[tuple[int, int]] = []
     real = ImageFile.ImageFile.load
 
@@ -371,7 +371,7 @@ def test_links_out_of_the_folder_are_named_when_a_project_is_made(folder: Path) 
     (folder / "b.png").symlink_to(outside / "b.png")
     with pytest.raises(ComesError, match="1 of 2 are links out of it: 'b.png'"):
         make(folder)
-    with pytest.warns(ComesWarning, match="b.png .links out of the folder"):
+    with pytest.warns(ComesWarning, match="b.png .is a link out of its folder"):
         assert make(folder, skip_broken=True).item_names == ["a.png"]
 
 

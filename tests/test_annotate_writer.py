@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from comes.annotate import Project
 from comes.annotate.cards import RefusedError
 from comes.annotate.schema import settings
-from comes.annotate.web.writer import COMMANDS_AT_ONCE, Writer
+from comes.annotate.web.app import COMMANDS_AT_ONCE, Writer
 from projects import Projects
 
 LIMIT = 120.0  # seconds; what is waited for takes milliseconds

@@ -3,27 +3,24 @@
 Workers of the server import this module to decode files of others, so it loads nothing large.
 """
 
+import faulthandler
 import hashlib
 import io
-import multiprocessing
 import os
 import signal
 import threading
 import warnings
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
-from comes.errors import ComesError, ComesWarning, first_line, listed
+from comes.errors import ComesError, first_line, listed, warn_user
+from comes.files import end_with_parent
 from comes.progress import progress_bar
-
-if TYPE_CHECKING:
-    from comes.datasets import Images
 
 WIDTHS = (160, 640, 1600)  # of display sizes; a picture that is narrower is not enlarged
 TALLEST = 4  # times its width is the most that the height of a display size may be
@@ -36,9 +33,8 @@ SHOWN_AS = {
 }
 SMALL_FILE = 300_000  # bytes; a smaller file that fits its display size is sent as it is
 FEW_PIXELS = 250_000  # that a lossless format may hold
-BYTES = {"L": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}  # per pixel; others have 4
-MOST_MEMORY = 400 << 20  # bytes that decoding may take: 100 megapixels in colour
-OWN_MEMORY = 1 << 30  # bytes of address space that a worker has beside it
+MOST_PIXELS = 100_000_000  # that are decoded: 400 MB in colour
+MEMORY = (1024 + 400) << 20  # bytes of address space that a worker may have
 LONGEST = 60.0  # seconds that a picture may take
 NICE = 10  # answers go first; at 19 a busy machine would keep people waiting for pictures
 
@@ -54,16 +50,14 @@ class UnshownError(ValueError):
     """Why a picture cannot be shown."""
 
 
-def prepare_worker() -> None:
+def prepare_worker(server: int) -> None:
     """Let this process decode pictures: behind all others, and with a limit on memory."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
-    threading.Thread(target=_end_with_server, daemon=True).start()
-    with suppress(ImportError):  # Windows has no limits
+    end_with_parent(server)
+    with suppress(ImportError):  # Windows has no limits, and no such priorities
         import resource
 
-        limit = MOST_MEMORY + OWN_MEMORY
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    if hasattr(os, "nice"):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         os.nice(NICE)
     expect_large_pictures()
     with suppress(ImportError):
@@ -72,27 +66,16 @@ def prepare_worker() -> None:
         register_heif_opener()
 
 
-def _end_with_server() -> None:
-    """Wait for the end of the server, which a kill does not let say goodbye."""
-    server = multiprocessing.parent_process()
-    if server is not None:
-        server.join()
-        os._exit(0)
-
-
 def make_in_worker(picture: Path | bytes, width: int | None, longest: float = LONGEST) -> Display:
-    """Return `make_display` of a file; the process is killed if that takes too long."""
-    has_alarm = hasattr(signal, "setitimer")  # not on Windows
-    if has_alarm:
-        signal.setitimer(signal.ITIMER_REAL, longest)
+    """Return `make_display` of a file; the process ends if that takes too long."""
+    faulthandler.dump_traceback_later(longest, exit=True, file=2)  # standard error
     try:
-        with io.BytesIO(picture) if isinstance(picture, bytes) else picture.open("rb") as file:
+        with open_picture(picture) as file:
             return make_display(file, width)
     except OSError as error:
         raise UnshownError(f"cannot be read: {error.strerror}") from None
     finally:
-        if has_alarm:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
 
 
 def expect_large_pictures() -> None:
@@ -112,10 +95,8 @@ def _opened(file: IO[bytes]) -> Iterator[Any]:
             yield image
     except UnshownError:
         raise
-    except Image.DecompressionBombError:
-        raise UnshownError("has too many pixels") from None
-    except MemoryError:
-        raise UnshownError("takes too much memory") from None
+    except (Image.DecompressionBombError, MemoryError):
+        raise UnshownError("has too many pixels to be shown") from None
     except UnidentifiedImageError:
         raise UnshownError("is not an image") from None
     except Exception as error:  # what a decoder raises at a broken file is not known
@@ -123,20 +104,16 @@ def _opened(file: IO[bytes]) -> Iterator[Any]:
 
 
 def make_display(file: IO[bytes], width: int | None) -> Display:
-    """Return a picture in a width, or (None) in full size, in a format that browsers show.
-
-    Large JPEGs are decoded at a fraction of their size. What would take more memory than is allowed
-    is refused before it is decoded.
-    """
+    """Return a picture in a width, or (None) in full size, in a format that browsers show."""
     from PIL import ImageOps
 
     with _opened(file) as image:
-        kind, is_photo = SHOWN_AS.get(image.format), image.format in ("JPEG", "MPO")
-        if width is None and kind and _count_bytes(image) <= MOST_MEMORY:
-            return Display(kind)
+        kind = SHOWN_AS.get(image.format)
         box = _box_of(image, width)
         fits = image.width <= box[0] and image.height <= box[1]
         refuse_large(image, box)
+        if kind is not None and width is None:
+            return Display(kind)
         image.load()
         if kind is not None and fits and file.seek(0, io.SEEK_END) <= SMALL_FILE:
             return Display(kind)
@@ -144,19 +121,17 @@ def make_display(file: IO[bytes], width: int | None) -> Display:
             image = image.convert("RGBA" if "transparency" in image.info else "RGB")
         if not fits:
             image.thumbnail(box, reducing_gap=3.0)
-        is_exact = fits and not is_photo and image.width * image.height <= FEW_PIXELS
-        return _encode(ImageOps.exif_transpose(image), is_exact)
+        is_small = fits and image.width * image.height <= FEW_PIXELS
+        return _encode(ImageOps.exif_transpose(image), is_small and kind != "image/jpeg")
 
 
 def refuse_large(image: Any, box: tuple[int, int]) -> None:
-    """Let a JPEG be decoded no larger than a box needs; raise if that takes too much memory."""
+    """Let a JPEG be decoded no larger than a box needs; raise if pixels are too many even so."""
     pixels = image.width * image.height
-    # A progressive JPEG keeps all its coefficients, however small it is decoded.
-    kept = 3 * pixels if image.info.get("progressive") else 0
     scale = min(box[0] / image.width, box[1] / image.height)
-    if image.format in ("JPEG", "MPO") and scale < 1:
-        image.draft(None, (int(scale * image.width) or 1, int(scale * image.height) or 1))
-    if _count_bytes(image) + kept > MOST_MEMORY:
+    if scale < 1:
+        image.draft(None, (max(int(scale * image.width), 1), max(int(scale * image.height), 1)))
+    if image.width * image.height > MOST_PIXELS:
         raise UnshownError(f"has {pixels / 1e6:.0f} megapixels, too many to be shown")
 
 
@@ -192,101 +167,65 @@ def _box_of(image: Any, width: int | None) -> tuple[int, int]:
     return (TALLEST * width, width) if is_turned else (width, TALLEST * width)
 
 
-def _count_bytes(image: Any) -> int:
-    """Return about how many bytes the pixels take, in colour where they are converted."""
-    return int(image.width * image.height * BYTES.get(image.mode, 4))
-
-
 LARGEST_MEMBER = 128 << 20  # bytes of a picture in a .zip, unpacked
+LEADS_OUT = "is a link out of its folder"
 
 
-class PictureFiles:
-    """The files of the pictures of a project, in folders or in .zip archives."""
-
-    def __init__(self, images: "Images") -> None:
-        self._images = images
-        self._archives: dict[Path, tuple[tuple[int, int], zipfile.ZipFile]] = {}
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._images)
-
-    def state(self, row: int) -> str:
-        """Return a digest that changes when the file does: of its name, its time and its size."""
-        source, name = self._images.sources[row], self._images.names[row]
-        if is_archive(source):
-            member = self._member(source, name)[1]
-            found = (member.CRC, member.file_size)
-        else:
-            stat = os.stat(self.path(row))
-            found = (stat.st_mtime_ns, stat.st_size)
-        return hashlib.sha256(repr((name, found)).encode()).hexdigest()[:24]
-
-    def path(self, row: int) -> Path:
-        """Return where a picture of a folder lies; refuse one that lies elsewhere."""
-        source, name = self._images.sources[row], self._images.names[row]
-        if find_links_out(source, [name]):
-            raise ComesError("this picture is a link out of its folder")
-        return source / name
-
-    def is_packed(self, row: int) -> bool:
-        """Return whether a picture lies in an archive."""
-        return is_archive(self._images.sources[row])
-
-    def open(self, row: int) -> IO[bytes]:
-        """Open a picture; one in an archive is unpacked into memory."""
-        if not self.is_packed(row):
-            return self.path(row).open("rb")
-        source, name = self._images.sources[row], self._images.names[row]
-        archive, member = self._member(source, name)
-        try:
-            return io.BytesIO(archive.read(member))  # no more than the size that was checked
-        except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError) as error:
-            raise ComesError(f"this picture cannot be unpacked ({error})") from None
-
-    def _member(self, source: Path, name: str) -> tuple[zipfile.ZipFile, zipfile.ZipInfo]:
-        archive = self._open_archive(source)
-        try:
-            member = archive.getinfo(name)
-        except KeyError:
-            raise ComesError(f"this picture is no longer in {source.name}") from None
-        if member.file_size > LARGEST_MEMBER:
-            raise ComesError(
-                f"this picture has {member.file_size >> 20} MB unpacked; at most "
-                f"{LARGEST_MEMBER >> 20} are read"
-            )
-        return archive, member
-
-    def _open_archive(self, source: Path) -> zipfile.ZipFile:
-        """Return the archive; opened again if it was replaced."""
-        stat = os.stat(source)
-        state = stat.st_mtime_ns, stat.st_size
-        with self._lock:
-            if source not in self._archives or self._archives[source][0] != state:
-                try:
-                    self._archives[source] = state, zipfile.ZipFile(source)
-                except zipfile.BadZipFile as error:
-                    raise ComesError(f"{source.name} cannot be read as zip ({error})") from None
-            return self._archives[source][1]
-
-
-def find_links_out(source: Path, names: Sequence[str]) -> list[int]:
-    """Return the rows of the names in a folder that lead out of it, by links."""
+def read_state(source: Path, name: str) -> str:
+    """Return a digest that changes when a file does: of its name, its time and its size."""
     if is_archive(source):
-        return []
-    root = os.path.realpath(source)
-    real: dict[str, str] = {}  # of the folders inside: most files share a few
-    found = []
-    for row, name in enumerate(names):
-        folder, _, file = name.rpartition("/")
-        if folder not in real:
-            real[folder] = os.path.realpath(os.path.join(root, folder))
-        path = os.path.join(real[folder], file)
-        if os.path.islink(path):
-            path = os.path.realpath(path)
-        if os.path.commonpath((root, path)) != root:
-            found.append(row)
-    return found
+        member = _find_member(source, name)[1]
+        found = (member.CRC, member.file_size)
+    else:
+        stat = os.stat(_check_path(source, name))
+        found = (stat.st_mtime_ns, stat.st_size)
+    return hashlib.sha256(repr((name, found)).encode()).hexdigest()[:24]
+
+
+def find_picture(source: Path, name: str) -> Path | bytes:
+    """Return where a picture of a folder lies, or what one in a .zip archive holds."""
+    if not is_archive(source):
+        return _check_path(source, name)
+    archive, member = _find_member(source, name)
+    try:
+        return archive.read(member)  # no more than the size that was checked
+    except Exception as error:  # of zipfile, of zlib, or of another compression
+        raise UnshownError(f"cannot be unpacked ({first_line(error)})") from None
+
+
+def _find_member(source: Path, name: str) -> tuple[zipfile.ZipFile, zipfile.ZipInfo]:
+    """Return an archive, and a picture in it."""
+    stat = os.stat(source)
+    try:
+        archive = _open_archive(source, (stat.st_mtime_ns, stat.st_size))
+        member = archive.getinfo(name)
+    except zipfile.BadZipFile as error:
+        raise UnshownError(f"lies in {source.name}, which is no .zip now ({error})") from None
+    except KeyError:
+        raise UnshownError(f"is no longer in {source.name}") from None
+    if member.file_size > LARGEST_MEMBER:
+        size, most = member.file_size >> 20, LARGEST_MEMBER >> 20
+        raise UnshownError(f"has {size} MB unpacked; at most {most} are read")
+    return archive, member
+
+
+@lru_cache(8)
+def _open_archive(source: Path, _: tuple[int, int]) -> zipfile.ZipFile:
+    """Open an archive once, and again when its time or its size has changed."""
+    return zipfile.ZipFile(source)
+
+
+def open_picture(picture: Path | bytes) -> IO[bytes]:
+    """Open what `find_picture` returns."""
+    return io.BytesIO(picture) if isinstance(picture, bytes) else picture.open("rb")
+
+
+def _check_path(folder: Path, name: str) -> Path:
+    """Return the path of a picture; refuse one that leads out of its folder by links."""
+    root = os.path.realpath(folder)
+    if os.path.commonpath((root, os.path.realpath(os.path.join(root, name)))) != root:
+        raise UnshownError(LEADS_OUT)
+    return folder / name
 
 
 def is_archive(source: Path) -> bool:
@@ -307,36 +246,30 @@ def keep_good_pictures(source: Path, names: list[str], skip_broken: bool) -> lis
     Links that lead out of the folder are not accepted, since whoever annotates could read any file
     of this machine through them. Broken pictures are kept with a warning, or left out.
     """
-    links = find_links_out(source, names)
+    unshown = find_unshown(source, names)
+    links = [names[row] for row, reason in unshown.items() if reason == LEADS_OUT]
     if links and not skip_broken:
-        shown = listed([names[row] for row in links], NAMED)
         raise ComesError(
             f"pictures must lie in {source.name}; {len(links)} of {len(names)} are links out of "
-            f"it: {shown}. Copy the files there, or leave them out (--skip-broken on the command "
-            "line)."
+            f"it: {listed(links, NAMED)}. Copy the files there, or leave them out (--skip-broken "
+            "on the command line)."
         )
-    left = [name for row, name in enumerate(names) if row not in set(links)]
-    broken = find_unshown(source, left)
-    kept = [name for row, name in enumerate(left) if row not in broken]
-    if not kept:
-        first = f" ({left[0]}: {broken[0]})" if left else ""
-        raise ComesError(f"none of the {len(names)} pictures in {source.name} can be shown{first}.")
-    if broken or links:
-        reasons = [f"{left[row]} ({reason})" for row, reason in broken.items()]
-        reasons += [f"{names[row]} (links out of the folder)" for row in links]
+    good = [name for row, name in enumerate(names) if row not in unshown]
+    reasons = [f"{names[row]} ({reason})" for row, reason in unshown.items()]
+    shown = ", ".join(reasons[:NAMED])
+    if not good:
+        raise ComesError(
+            f"none of the {len(names)} pictures in {source.name} can be shown: {shown}."
+        )
+    if reasons:
         more = f" and {len(reasons) - NAMED} more" if len(reasons) > NAMED else ""
         fate = (
             "They are left out."
             if skip_broken
             else "People will be shown that they are broken; leave them out with --skip-broken."
         )
-        warnings.warn(
-            f"{len(reasons)} of {len(names)} pictures cannot be shown: "
-            f"{', '.join(reasons[:NAMED])}{more}. {fate}",
-            ComesWarning,
-            stacklevel=3,
-        )
-    return kept if skip_broken else left
+        warn_user(f"{len(reasons)} of {len(names)} pictures cannot be shown: {shown}{more}. {fate}")
+    return good if skip_broken else names
 
 
 def find_unshown(source: Path, names: Sequence[str]) -> dict[int, str]:
@@ -344,25 +277,24 @@ def find_unshown(source: Path, names: Sequence[str]) -> dict[int, str]:
 
     It reads the header of every picture, and decodes those whose end looks cut off.
     """
-    from comes.datasets import Images
     from comes.datasets.images import import_pillow
 
     import_pillow()
     expect_large_pictures()
-    files, found = PictureFiles(Images(source, names)), {}
+    found = {}
     bar = progress_bar(len(names), "looking at pictures")
     with ThreadPoolExecutor(THREADS) as pool, bar as advance:
-        for row, reason in enumerate(pool.map(partial(_explain, files), range(len(names)))):
+        for row, reason in enumerate(pool.map(partial(_explain, source), names)):
             if reason is not None:
                 found[row] = reason
             advance()
     return found
 
 
-def _explain(files: PictureFiles, row: int) -> str | None:
+def _explain(source: Path, name: str) -> str | None:
     """Return why a picture cannot be shown; None if it can."""
     try:
-        with files.open(row) as file:
+        with open_picture(find_picture(source, name)) as file:
             with _opened(file) as image:
                 refuse_large(image, _box_of(image, WIDTHS[-1]))
                 ending = ENDS.get(image.format, b"")
@@ -373,8 +305,6 @@ def _explain(files: PictureFiles, row: int) -> str | None:
                     make_display(file, WIDTHS[0])
     except UnshownError as error:
         return str(error)
-    except ComesError as error:
-        return first_line(error).removeprefix("this picture ")
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     return None

@@ -1,22 +1,34 @@
-"""The pages on which people answer: cards and grid, joining, guidelines, and how far they are."""
+"""The pages on which people answer: cards and grid, joining, and how far they are."""
 
 import math
 import time
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
 
+from pydantic import Field, StringConstraints
 from sqlalchemy import Connection, func, select, text
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from comes.annotate.asking import GUIDELINES, Guideline, find_guideline, read_asking
+from comes.annotate.asking import (
+    ASKS_YES,
+    GUIDELINES,
+    LANGUAGE,
+    LANGUAGES,
+    QUESTION,
+    default_template,
+    read_asking,
+    read_words,
+)
 from comes.annotate.cards import (
+    MOST_CHARACTERS,
     Asker,
+    Id,
+    Number,
+    SentAnswer,
     find_history,
     lease_cards,
     release_cards,
@@ -24,27 +36,22 @@ from comes.annotate.cards import (
     undo_answers,
     write_note,
 )
-from comes.annotate.lead import KnownNameError, clean_name, join_person
-from comes.annotate.pictures import UnshownError, make_display
+from comes.annotate.lead import clean_name, join_person
 from comes.annotate.project import Project
-from comes.annotate.schema import DECISION, FROZEN, answers, cards, classes
+from comes.annotate.schema import DECISION, FROZEN, answers, cards
 from comes.annotate.web.app import (
+    LONGEST_NAME,
     NAME_COOKIE,
-    AnswersBody,
-    CardsBody,
-    JoinBody,
-    NoteBody,
-    ReleaseBody,
+    ROLE,
+    Body,
     Site,
-    UndoBody,
-    describe_page,
     read_body,
     read_name,
+    set_cookie,
 )
 
 FRESH = 1.0  # seconds for which the cards of everybody are not counted again
 FRESH_BARRED = 900.0  # and those that are not for a person, which takes longest
-MOST_PEOPLE = 1000  # whose counts are kept
 _OTHER = cards.alias("other")
 
 
@@ -68,8 +75,6 @@ class ProgressCounter:
             barred, at = self._barred.get(annotator, (0, -math.inf))
             if is_exact or now > at + FRESH_BARRED:
                 barred = _count_barred(connection, annotator)
-                if len(self._barred) >= MOST_PEOPLE:
-                    self._barred.clear()
                 self._barred[annotator] = barred, now
             columns = func.count(), func.coalesce(func.sum(answers.c.seconds), 0.0)
             own = select(*columns).where(*_standing_of(annotator))
@@ -120,14 +125,70 @@ def _standing_of(annotator: str) -> tuple[Any, Any]:
     return answers.c.annotator == annotator, answers.c.undone_at.is_(None)
 
 
+MOST_IN_A_REQUEST = 300  # answers or keys
+MOST_OPEN = 3000  # cards that a page may have
+Numbers = Annotated[list[Number], Field(max_length=MOST_OPEN, default_factory=list)]
+
+
+class JoinBody(Body):
+    """Who annotates."""
+
+    name: Annotated[
+        str, StringConstraints(min_length=1, max_length=LONGEST_NAME, strip_whitespace=True)
+    ]
+    is_same: bool = False  # as somebody whose name differs in case or blanks only
+
+
+class TabBody(Body):
+    """What a tab sends."""
+
+    tab: Id
+
+
+class CardsBody(TabBody):
+    """A request for cards."""
+
+    mode: Literal["cards", "grid"] = "cards"
+    has: Numbers  # cards that the page has, or whose answers are on their way
+
+
+class ReleaseBody(TabBody):
+    """A tab that is closed."""
+
+    keep: Numbers  # cards whose answers are on their way
+
+
+class NoteBody(TabBody):
+    """A note on a card; without words it is a flag."""
+
+    card: Number
+    text: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS, strip_whitespace=True)] = ""
+
+
+class AnswersBody(TabBody):
+    """Answers that are stored together."""
+
+    answers: Annotated[list[SentAnswer], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
+
+
+class UndoBody(TabBody):
+    """Keys of answers to undo."""
+
+    keys: Annotated[list[Id], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
+
+
+Kind = TypeVar("Kind", bound=TabBody)
+LANGUAGE_COOKIE = "comes_language"
+
+
 class AnswerPages:
     """The pages of annotators."""
 
     def __init__(self, site: Site) -> None:
         self._site, self._counter = site, ProgressCounter(site.project)
         self.routes = [
-            Route("/", self.cards),
-            Route("/grid", self.grid),
+            Route("/", partial(self._show_questions, mode="cards")),
+            Route("/grid", partial(self._show_questions, mode="grid")),
             Route("/join", self.join),
             Route("/api/join", self.take_name, methods=["POST"]),
             Route("/api/cards", self.next_cards, methods=["POST"]),
@@ -138,70 +199,83 @@ class AnswerPages:
             Route("/api/notes", self.take_note, methods=["POST"]),
         ]
 
-    async def cards(self, request: Request) -> Response:
-        """Show the page that asks one card at a time."""
-        return await self._show_questions(request, "cards")
-
-    async def grid(self, request: Request) -> Response:
-        """Show the page that asks about several classes of one item."""
-        return await self._show_questions(request, "grid")
-
-    async def _show_questions(self, request: Request, mode: str) -> Response:
+    def _show_questions(self, request: Request, mode: str) -> Response:
         name = read_name(request)
         if name is None:
             return RedirectResponse("/join", 303)
-        n_cards = await run_in_threadpool(self._site.project.count_cards)
-        values = await run_in_threadpool(describe_page, self._site.project, request)
-        values |= {"mode": mode, "n_cards": n_cards, "page": self._site.identify_page(name)}
-        return self._site.render_page("annotate.html.jinja", name=name, **values)
+        n_cards, page = self._site.project.count_cards(), self._site.identify_page(name)
+        return self._show("annotate.html.jinja", request, mode=mode, n_cards=n_cards, page=page)
 
-    async def join(self, request: Request) -> Response:
+    def join(self, request: Request) -> Response:
         """Show the page that asks for a name."""
-        values = await run_in_threadpool(describe_page, self._site.project, request)
-        return self._site.render_page("join.html.jinja", name=read_name(request), **values)
+        project = self._site.project
+        return self._show(
+            "join.html.jinja",
+            request,
+            question=project.question,
+            n_items=len(project.item_names),
+            n_classes=len(project.class_names),
+        )
+
+    def _show(self, template: str, request: Request, **values: Any) -> Response:
+        """Show a page in the language of the browser."""
+        project = self._site.project
+        with project.reading() as connection:
+            asked = read_asking(connection)
+        own, has_own_question = asked.get(LANGUAGE, "en"), QUESTION in asked
+        chosen = request.cookies.get(LANGUAGE_COOKIE, own)
+        language = chosen if chosen in LANGUAGES else own
+        question = asked.get(QUESTION) or default_template(project.kind, own)
+        return self._site.render_page(
+            template,
+            name=read_name(request),
+            words=read_words(language),
+            language=language,
+            languages=LANGUAGES,
+            role=request.scope[ROLE],
+            kind=project.kind,
+            asks_yes=asked.get(ASKS_YES) != "0",
+            has_guidelines=GUIDELINES in asked,
+            has_own_question=has_own_question,
+            asked=question,
+            ask=question if has_own_question else default_template(project.kind, language),
+            **values,
+        )
 
     async def take_name(self, request: Request) -> Response:
         """Remember who annotates; ask back where the name looks like a known one."""
         body = await read_body(request, JoinBody)
-        name, is_same = clean_name(body.name), body.is_same
-        try:
-            name = await self._site.run_command(
-                partial(join_person, name=name, is_same=is_same, now=time.time())
-            )
-        except KnownNameError as asked:
-            values = {"error": asked.reason, "card": None, "known": asked.known}
-            return JSONResponse(values, asked.status)
+        command = partial(join_person, name=clean_name(body.name), is_same=body.is_same)
+        name = await self._site.run_command(partial(command, now=time.time()))
         answer = JSONResponse({"name": name})
-        answer.set_cookie(
-            NAME_COOKIE, quote(name), httponly=True, samesite="strict", max_age=2592000
-        )
+        set_cookie(answer, NAME_COOKIE, quote(name), is_secure=request.url.scheme == "https")
         return answer
 
     async def next_cards(self, request: Request) -> Response:
         """Lease cards to a tab."""
-        body = await read_body(request, CardsBody)
-        asker = Asker(self._site.require_name(request), body.tab)
-        now, by_item = time.time(), body.mode == "grid"
-        lease = partial(lease_cards, asker=asker, now=now, lease=self._site.lease)
-        leased = await self._site.run_command(partial(lease, by_item=by_item, has=body.has))
+        body, asker, now = await self._read(request, CardsBody)
+        by_item, lease = body.mode == "grid", self._site.lease
+        leased = await self._site.run_command(
+            partial(lease_cards, asker=asker, now=now, lease=lease, by_item=by_item, has=body.has)
+        )
         # Without cards, the page says how it ended: then nothing is left out of the count.
-        count = partial(self._counter.read, asker.annotator, is_exact=not leased)
-        counted = await run_in_threadpool(count)
+        is_end = not leased
+        counted = await run_in_threadpool(self._counter.read, asker.annotator, is_exact=is_end)
         frozen = None
-        if not leased:
+        if is_end:
             frozen = await run_in_threadpool(self._site.project.read_setting, FROZEN)
+        waiting = counted["total"] - counted["done"] if is_end else 0
         values = {
             "cards": leased,
             "progress": counted,
-            "waiting": 0 if leased else counted["total"] - counted["done"],
-            "frozen": bool(frozen),
+            "waiting": waiting,
+            "frozen": is_end and bool(frozen),
         }
         return JSONResponse(values)
 
     async def take_answers(self, request: Request) -> Response:
         """Store answers; the reply comes when they are on disk."""
-        body = await read_body(request, AnswersBody)
-        asker, now = Asker(self._site.require_name(request), body.tab), time.time()
+        body, asker, now = await self._read(request, AnswersBody)
         n_new = await self._site.run_command(
             partial(store_answers, asker=asker, sent=body.answers, now=now, lease=self._site.lease)
         )
@@ -210,84 +284,31 @@ class AnswerPages:
 
     async def undo(self, request: Request) -> Response:
         """Undo answers."""
-        body = await read_body(request, UndoBody)
-        asker, now = Asker(self._site.require_name(request), body.tab), time.time()
+        body, asker, now = await self._read(request, UndoBody)
         undone = await self._site.run_command(
             partial(undo_answers, asker=asker, keys=body.keys, now=now, lease=self._site.lease)
         )
         self._counter.add(-len(undone))
         return JSONResponse({"cards": undone})
 
-    async def history(self, request: Request) -> Response:
+    def history(self, request: Request) -> Response:
         """Say what this person answered last."""
         annotator = self._site.require_name(request)
-        return JSONResponse({"history": await run_in_threadpool(self._read_history, annotator)})
-
-    def _read_history(self, annotator: str) -> list[dict[str, Any]]:
         with self._site.project.reading() as connection:
-            return find_history(connection, annotator)
+            return JSONResponse({"history": find_history(connection, annotator)})
 
     async def release(self, request: Request) -> Response:
         """Give the cards of a closed tab back."""
-        body = await read_body(request, ReleaseBody)
-        asker = Asker(self._site.require_name(request), body.tab)
+        body, asker, _ = await self._read(request, ReleaseBody)
         released = await self._site.run_command(partial(release_cards, asker=asker, keep=body.keep))
         return JSONResponse({"released": released})
 
     async def take_note(self, request: Request) -> Response:
         """Store a note on a card."""
-        body = await read_body(request, NoteBody)
-        asker, now = Asker(self._site.require_name(request), body.tab), time.time()
+        body, asker, now = await self._read(request, NoteBody)
         note = partial(write_note, asker=asker, card=body.card, text=body.text, now=now)
         return JSONResponse({"is_new": await self._site.run_command(note)})
 
-
-class GuidelineRoutes:
-    """The guidelines of a project."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self.routes = [
-            Route("/api/guidelines/{number}", self.text),
-            Route("/guidelines/{number}/{picture}", self.picture),
-        ]
-
-    async def text(self, request: Request) -> Response:
-        """Send the text about a class, and how many pictures there are."""
-        found = await run_in_threadpool(self._find, request.path_params["number"])
-        values = {"text": found.text, "is_markdown": found.is_markdown}
-        return JSONResponse({**values, "pictures": len(found.pictures)})
-
-    async def picture(self, request: Request) -> Response:
-        """Send an example picture of a class; the first is number 1."""
-        found = await run_in_threadpool(self._find, request.path_params["number"])
-        k = _parse_number(request.path_params["picture"])
-        if not 1 <= k <= len(found.pictures):
-            raise HTTPException(404, "there is no such picture")
-        try:
-            kind, content = await run_in_threadpool(_read_picture, found.pictures[k - 1])
-        except (OSError, UnshownError) as error:
-            raise HTTPException(422, f"this picture cannot be shown: {error}") from None
-        headers = {"Cache-Control": "private, max-age=300"}
-        return Response(content, media_type=kind, headers=headers)
-
-    def _find(self, number: str) -> Guideline:
-        query = select(classes.c.name).where(classes.c.id == _parse_number(number))
-        with self._site.project.reading() as connection:
-            name = connection.execute(query).scalar_one_or_none()
-            folder = read_asking(connection).get(GUIDELINES)
-        if name is None or folder is None:
-            raise HTTPException(404, "there are no such guidelines")
-        return find_guideline(Path(folder), name)
-
-
-def _read_picture(path: Path) -> tuple[str, bytes]:
-    """Return the kind and the content of an example picture, in a size that a page shows."""
-    with path.open("rb") as file:
-        shown = make_display(file, 1600)
-        file.seek(0)
-        return shown.kind, shown.content or file.read()
-
-
-def _parse_number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 10 else 0
+    async def _read(self, request: Request, kind: type[Kind]) -> tuple[Kind, Asker, float]:
+        body = await read_body(request, kind)
+        return body, Asker(self._site.require_name(request), body.tab), time.time()

@@ -1,56 +1,42 @@
-"""Pages from templates. Names and texts are escaped, so that they are never markup."""
+"""What all pages share: templates, who may what, what comes in, and the project that is served."""
 
 import asyncio
 import ipaddress
 import json
 import math
-import os
+import queue
 import re
+import threading
 import time
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from functools import cached_property, lru_cache, partial
+from functools import partial
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote, urlsplit
 
 import jinja2
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-from sqlalchemy import Connection, func, select
+from pydantic import BaseModel, ConfigDict, ValidationError
+from sqlalchemy import Connection, Engine
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from comes.annotate.asking import (
-    ASKS_YES,
-    GUIDELINES,
-    LANGUAGE,
-    LANGUAGES,
-    QUESTION,
-    add_questions,
-    default_template,
-    read_asking,
-    read_words,
-)
-from comes.annotate.cards import MOST_CHARACTERS, Id, Number, RefusedError, SentAnswer
+from comes.annotate.asking import read_words
+from comes.annotate.cards import RefusedError
 from comes.annotate.lead import clean_name
 from comes.annotate.links import KnownLinks
 from comes.annotate.project import Project
-from comes.annotate.schema import classes, items
+from comes.annotate.schema import WRITES
 from comes.annotate.summary import ENOUGH
-from comes.annotate.web.writer import Writer
 from comes.errors import ComesError
-from comes.files import expanded
-
-
-def render(template: str, **values: Any) -> str:
-    """Return a page."""
-    return _make_environment().get_template(template).render(values)
+from comes.files import expanded, replacing_file
 
 
 def write_duration(seconds: float) -> str:
@@ -66,31 +52,33 @@ def write_duration(seconds: float) -> str:
     return f"{math.ceil(seconds / 8 / 3600)} days of 8 h"
 
 
-@lru_cache
-def _make_environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("comes.annotate.web", "pages"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["enough"] = ENOUGH
-    environment.globals["words"] = read_words("en")  # where a page does not say otherwise
-    environment.filters["share"] = partial(_write_number, "{:.0%}")
-    environment.filters["number"] = partial(_write_number, "{:z.2f}")
-    environment.filters["seconds"] = partial(_write_number, "{:.1f} s")
-    environment.filters["duration"] = write_duration
-    environment.filters["time"] = _write_time
-    return environment
-
-
 def _write_number(form: str, number: float) -> str:
     return "–" if math.isnan(number) else form.format(number)
 
 
 def _write_time(moment: float) -> str:
     return time.strftime("%d %b %H:%M", time.localtime(moment))
+
+
+ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.PackageLoader("comes.annotate.web", "pages"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+ENVIRONMENT.globals["enough"] = ENOUGH
+ENVIRONMENT.globals["words"] = read_words("en")  # where a page does not say otherwise
+ENVIRONMENT.filters["share"] = partial(_write_number, "{:.0%}")
+ENVIRONMENT.filters["number"] = partial(_write_number, "{:z.2f}")
+ENVIRONMENT.filters["seconds"] = partial(_write_number, "{:.1f} s")
+ENVIRONMENT.filters["duration"] = write_duration
+ENVIRONMENT.filters["time"] = _write_time
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a page."""
+    return ENVIRONMENT.get_template(template).render(values)
 
 
 LARGEST_BODY = 64 * 1024  # bytes
@@ -102,8 +90,8 @@ POLICY = (
 TITLES = {401: "A token is needed", 404: "Not found", 503: "Try again"}
 ROLE = "comes_role"  # in the scope of a request
 NEEDS_TOKEN = "comes_needs_token"  # in the scope: whether one is asked for at all
-LEADS = ("/lead", "/api/lead", "/setup", "/api/setup")  # paths for leads alone
-UPLOADS = ("/api/setup/files", "/api/lead/table")  # paths that take files
+LEADS = ("/lead/", "/api/lead/", "/setup/", "/api/setup/")  # paths for leads alone
+UPLOADS = ("/api/setup/files/", "/api/lead/table/")  # paths that take files
 LARGEST_UPLOAD = 128 * 2**20  # bytes
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -112,7 +100,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-SENT_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 def is_loopback(host: str) -> bool:
@@ -140,115 +127,106 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *SENT_HEADERS]
-                if scope["scheme"] == "https":
-                    message["headers"] = [*map(_secure_cookie, message["headers"])]
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        refusal = await self._intercept_request(scope)
-        await (refusal or self.app)(scope, receive, send_with_headers)
-
-    async def _intercept_request(self, scope: Scope) -> Response | None:
-        """Return a refusal, or the page that stores the token; None lets the request through."""
+        response: ASGIApp
         headers = Headers(scope=scope)
-        host = headers.get("host", "")
+        try:
+            response = await self._check(scope, headers) or self.app
+        except (RefusedError, ComesError) as error:
+            response = describe_error(headers, error)
+        await response(scope, receive, send_with_headers)
+
+    async def _check(self, scope: Scope, headers: Headers) -> Response | None:
+        """Refuse a request, return the page that stores its token, or (None) let it through."""
         scope[ROLE], scope[NEEDS_TOKEN] = "lead", self._links is not None
         if self._links is None:
-            if not is_loopback(_parse_host(host)):
-                return make_refusal(headers, 421, "this server responds on its own address only")
+            if not is_loopback(parse_host(headers.get("host", ""))):
+                raise RefusedError(421, "this server responds on its own address only")
         elif not scope["path"].startswith("/static/"):  # the page that refuses needs these
-            try:
-                if not self._links.is_fresh:
-                    await run_in_threadpool(self._links.read)
-            except ComesError as error:
-                return make_refusal(headers, 503, f"{str(error).rstrip('.')}; try again")
-            stopped = self._check_token(scope, headers, self._links)
-            if stopped is not None:
-                return stopped
+            if not self._links.is_fresh:
+                await run_in_threadpool(self._links.read)
+            given = QueryParams(scope["query_string"]).get("token", "")
+            if given and scope["method"] == "GET" and (role := self._links.find_role(given)):
+                return _store_token(given, role, is_secure=scope["scheme"] == "https")
+            cookies = cookie_parser(headers.get("cookie", ""))
+            scope[ROLE] = self._links.find_role(cookies.get(COOKIE, ""))
+            if scope[ROLE] is None:
+                raise RefusedError(401, "open the address that contains the token")
+            if scope[ROLE] != "lead" and f"{scope['path']}/".startswith(LEADS):
+                raise RefusedError(
+                    403, "this page is for the lead; with the lead's link you can open it"
+                )
         if scope["method"] not in ("GET", "HEAD"):
-            return _refuse_change(scope, headers, host)
-        return None
-
-    def _check_token(self, scope: Scope, headers: Headers, links: KnownLinks) -> Response | None:
-        """Find the role of a request; return a refusal, or the page that stores its token."""
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if given and scope["method"] == "GET" and (role := links.find_role(given)):
-            # Not a redirect: after a click on another site, a browser would follow it without
-            # the cookie. It sends the cookie with a link from one of our pages.
-            start = "/lead" if role == "lead" else "/"
-            answer = HTMLResponse(render("entered.html.jinja", start=start))
-            answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", max_age=2592000)
-            return answer
-        role = links.find_role(_read_token(headers))
-        if role is None:
-            return make_refusal(headers, 401, "open the address that contains the token")
-        scope[ROLE] = role
-        if role != "lead" and _is_under(scope["path"], *LEADS):
-            return make_refusal(
-                headers, 403, "this page is for the lead; with the lead's link you can open it"
-            )
+            _check_change(scope, headers)
         return None
 
 
-def _secure_cookie(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
-    """Let a browser send a cookie that came over TLS over TLS alone."""
-    name, value = header
-    return (name, value + b"; Secure") if name == b"set-cookie" else header
+def _store_token(token: str, role: str, *, is_secure: bool) -> Response:
+    # Not a redirect: after a click on another site, a browser would follow it without the cookie.
+    # It sends the cookie with a link from one of our pages.
+    start = "/lead" if role == "lead" else "/"
+    page = HTMLResponse(render("entered.html.jinja", start=start))
+    set_cookie(page, COOKIE, token, is_secure=is_secure)
+    return page
 
 
-def _refuse_change(scope: Scope, headers: Headers, host: str) -> Response | None:
+def set_cookie(response: Response, name: str, value: str, *, is_secure: bool) -> None:
+    """Set a cookie for 30 days, which no script and no other site gets."""
+    options: Any = {"httponly": True, "samesite": "strict", "max_age": 2592000}
+    response.set_cookie(name, value, secure=is_secure, **options)
+
+
+def _check_change(scope: Scope, headers: Headers) -> None:
     """Refuse what a page of another site could send, and what is too large."""
-    origin = headers.get("origin")
-    if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
-        return make_refusal(headers, 403, "this came from another site")
-    if headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return make_refusal(headers, 403, "this came from another site")
-    is_upload = scope["method"] == "PUT" and _is_under(scope["path"], *UPLOADS)
+    host, origin = headers.get("host", ""), headers.get("origin")
+    is_ours = origin in (None, f"http://{host}", f"https://{host}")
+    if not is_ours or headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise RefusedError(403, "this came from another site")
     kind, most = "application/json", LARGEST_BODY
-    if is_upload:
+    if scope["method"] == "PUT" and scope["path"].startswith(UPLOADS):
         kind, most = "application/octet-stream", LARGEST_UPLOAD
     if headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
-        return make_refusal(headers, 415, f"the content type must be {kind}")
+        raise RefusedError(415, f"the content type must be {kind}")
     length = headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > 9 or int(length) > most:
-        return make_refusal(headers, 413, _limit(most))
-    return None
+        raise RefusedError(413, _limit(most))
 
 
 def _limit(most: int) -> str:
     return f"at most {most} bytes are read" if most < 2**20 else f"at most {most >> 20} MB are read"
 
 
-def make_refusal(headers: Headers, status: int, reason: str, card: int | None = None) -> Response:
-    """Return a refusal: a page for a browser that opens one, json for everything else."""
+def describe_error(headers: Headers, error: Exception) -> Response:
+    """Say what went wrong: on a page for a browser that opens one, in json for everything else."""
+    told: dict[str, Any] = {"card": None}
+    if isinstance(error, RefusedError):
+        told = dict(vars(error))  # of some kinds with more than a reason
+        status, reason = told.pop("status"), told.pop("reason")
+    elif isinstance(error, HTTPException):  # of Starlette, which found no route
+        status = error.status_code
+        reason = "there is no such page" if status == 404 else error.detail.lower()
+    else:
+        known = str(error) if isinstance(error, ComesError) else "the database does not answer"
+        status, reason = 503, f"{known.rstrip('.')}; try again"
+    more = getattr(error, "headers", None)  # which methods are allowed
     if headers.get("accept", "").startswith("text/html"):
-        text = f"{reason[:1].upper()}{reason[1:]}."
-        return HTMLResponse(
-            render("message.html.jinja", title=TITLES.get(status, "Sorry"), text=text), status
-        )
-    return JSONResponse({"error": reason, "card": card}, status)
+        title, text = TITLES.get(status, "Sorry"), f"{reason[:1].upper()}{reason[1:]}."
+        page = render("message.html.jinja", title=title, text=text)
+        return HTMLResponse(page, status, more)
+    return JSONResponse({"error": reason, **told}, status, more)
 
 
-def _parse_host(host: str) -> str:
+def parse_host(host: str) -> str:
+    """Return the name of a host without its port; an empty one if it is none."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
 
 
-def _is_under(path: str, *folders: str) -> bool:
-    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
-
-
-def _read_token(headers: Headers) -> str:
-    return cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
-
-
-MOST_IN_A_REQUEST = 300  # answers or keys
 LONGEST_NAME = 60  # characters
-MOST_OPEN = 3000  # cards that a page may have
-
-Numbers = Annotated[list[Number], Field(max_length=MOST_OPEN)]
 
 
 class Body(BaseModel):
@@ -257,64 +235,14 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class JoinBody(Body):
-    """Who annotates."""
-
-    name: Annotated[
-        str, StringConstraints(min_length=1, max_length=LONGEST_NAME, strip_whitespace=True)
-    ]
-    is_same: bool = False  # as somebody whose name differs in case or blanks only
-
-
-class CardsBody(Body):
-    """A request for cards."""
-
-    tab: Id
-    mode: Literal["cards", "grid"] = "cards"
-    has: Numbers = []  # cards that the page has, or whose answers are on their way
-
-
-class ReleaseBody(Body):
-    """A tab that is closed."""
-
-    tab: Id
-    keep: Numbers = []  # cards whose answers are on their way
-
-
-class NoteBody(Body):
-    """A note on a card; without words it is a flag."""
-
-    tab: Id
-    card: Number
-    text: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS, strip_whitespace=True)] = ""
-
-
-class AnswersBody(Body):
-    """Answers that are stored together."""
-
-    tab: Id
-    answers: Annotated[list[SentAnswer], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
-
-
-class UndoBody(Body):
-    """Keys of answers to undo."""
-
-    tab: Id
-    keys: Annotated[list[Id], Field(min_length=1, max_length=MOST_IN_A_REQUEST)]
-
-
 ODD = re.compile("[\0\ud800-\udfff]")
 Kind = TypeVar("Kind", bound=Body)
 
 
 async def read_body(request: Request, kind: type[Kind]) -> Kind:
     """Return the body of a request; refuse one that is too large, not json, or not of the kind."""
-    content = bytearray()
+    content = b"".join([part async for part in _receive(request, LARGEST_BODY)])
     try:
-        async for part in request.stream():
-            content += part
-            if len(content) > LARGEST_BODY:
-                raise RefusedError(413, f"at most {LARGEST_BODY} bytes are read")
         values = json.loads(content)
         if _has_odd_text(values):
             raise RefusedError(422, "text must not contain NUL or unpaired surrogates")
@@ -323,36 +251,35 @@ async def read_body(request: Request, kind: type[Kind]) -> Kind:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise RefusedError(422, f"{place}: {first['msg']}" if place else first["msg"]) from None
-    except ClientDisconnect:
-        raise RefusedError(400, "the connection closed before the body was complete") from None
     except (ValueError, RecursionError):
         raise RefusedError(400, "the body is not json") from None
+
+
+async def _receive(request: Request, most: int) -> AsyncIterator[bytes]:
+    """Give the parts of a body, which are counted: it may not say how long it is."""
+    size = 0
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise RefusedError(413, _limit(most))
+            yield part
+    except ClientDisconnect:
+        raise RefusedError(400, "the connection closed before all was here") from None
 
 
 async def receive_file(
     request: Request, folder: Path, name: str, most: int = LARGEST_UPLOAD
 ) -> Path:
-    """Write the body of a request into a file, which is there once all of it is; return its path.
-
-    The size is counted while it comes: a body may not say how long it is.
-    """
+    """Return the path of a file with the body of a request, which is there once all of it is."""
     path = folder / clean_file_name(name)
-    with NamedTemporaryFile(dir=folder, prefix=".part-", delete=False) as file:
-        try:
-            async for part in request.stream():
-                if file.tell() + len(part) > most:
-                    raise RefusedError(413, _limit(most))
+    try:
+        with replacing_file(path) as temporary, temporary.open("wb") as file:
+            temporary.chmod(0o600)
+            async for part in _receive(request, most):
                 await run_in_threadpool(file.write, part)
-            file.close()
-            os.replace(file.name, path)
-        except ClientDisconnect:
-            reason = "the connection closed before the file was complete"
-            raise RefusedError(400, reason) from None
-        except OSError as error:
-            reason = f"the file cannot be stored: {error.strerror}"
-            raise RefusedError(507, reason) from None
-        finally:
-            Path(file.name).unlink(missing_ok=True)
+    except ComesError as error:  # no room is left
+        raise RefusedError(507, str(error).rstrip(".")) from None
     return path
 
 
@@ -395,16 +322,83 @@ def _has_odd_text(value: Any) -> bool:
     return isinstance(value, str) and ODD.search(value) is not None
 
 
-NAME_COOKIE = "comes_name"
 Result = TypeVar("Result")
+Waiting = tuple[Callable[[Connection], Any], "Future[Any]"]
+COMMANDS_AT_ONCE = 200  # commands in one commit
+
+
+class Writer:
+    """Runs commands one after the other, in transactions that they share.
+
+    Waiting for the disk takes longer than storing an answer. While one commit is under way, the
+    commands of other requests queue up, and the next commit stores them together. The future of a
+    command is done when its commit is.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine.execution_options(**WRITES)
+        self._waiting: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run_batches, name="comes-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, command: Callable[[Connection], Result]) -> "Future[Result]":
+        """Queue a command, which looks before it writes and may refuse."""
+        future: Future[Result] = Future()
+        self._waiting.put((command, future))
+        return future
+
+    def close(self) -> None:
+        """Run the commands that wait, and stop."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _run_batches(self) -> None:
+        is_open = True
+        while is_open:
+            batch = [self._waiting.get()]
+            while len(batch) < COMMANDS_AT_ONCE and not self._waiting.empty():
+                batch.append(self._waiting.get())
+            is_open = None not in batch
+            # The command of a browser that has gone away is not run.
+            self._commit_batch(
+                [one for one in batch if one and one[1].set_running_or_notify_cancel()]
+            )
+
+    def _commit_batch(self, batch: list[Waiting]) -> None:
+        results: list[Any] = []
+        try:
+            with self._engine.begin() as connection:
+                for command, _ in batch:
+                    try:
+                        results.append(command(connection))
+                    except RefusedError as refusal:
+                        results.append(refusal)
+        except Exception as error:  # nothing of the batch is stored
+            if len(batch) == 1:
+                batch[0][1].set_exception(error)
+            else:
+                for one in batch:
+                    self._commit_batch([one])
+            return
+        for (_, future), result in zip(batch, results, strict=True):
+            if isinstance(result, RefusedError):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+
+NAME_COOKIE = "comes_name"
 
 
 class Site:
     """A project that is served; a silent tab keeps its cards for the seconds of a lease."""
 
+    _writer: Writer  # while the server runs
+
     def __init__(self, project: Project, lease: float) -> None:
         self.project, self.lease = project, lease
-        self._writer: Writer | None = None
+        # Whether items have several open classes, so that a grid of them is worth a tab.
+        self._has_grid = project.read_setting("by") == "item"
         self.preparations: list[Callable[[], Coroutine[Any, Any, None]]] = []  # while it starts
         self.closings: list[Callable[[], None]] = []  # when it ends
 
@@ -423,18 +417,12 @@ class Site:
 
     async def run_command(self, command: Callable[[Connection], Result]) -> Result:
         """Run a command in the writer; return its result after the commit."""
-        assert self._writer is not None
         return await asyncio.wrap_future(self._writer.submit(command))
-
-    @cached_property
-    def _has_grid(self) -> bool:
-        """Whether items have several open classes, so that a grid of them is worth a tab."""
-        return self.project.read_setting("by") == "item"
 
     def render_page(self, template: str, **values: Any) -> Response:
         """Return a page of this project."""
-        values = {"has_grid": self._has_grid, **values}
-        text = render(template, project=self.project.name, **values)
+        values = {"project": self.project.name, "has_grid": self._has_grid, **values}
+        text = render(template, **values)
         return HTMLResponse(text, headers={"Cache-Control": "no-store"})
 
     def identify_page(self, name: str) -> str:
@@ -452,11 +440,6 @@ class Site:
         return name
 
 
-def read_role(request: Request) -> str:
-    """Return the role of who asks, as the guard found it."""
-    return str(request.scope.get(ROLE, "lead"))
-
-
 def read_name(request: Request) -> str | None:
     """Return the name in the cookie; None without a cookie, or if it is not one that we set."""
     name = unquote(request.cookies.get(NAME_COOKIE, ""))
@@ -464,37 +447,3 @@ def read_name(request: Request) -> str | None:
         return name if 0 < len(name) <= LONGEST_NAME and name == clean_name(name) else None
     except RefusedError:
         return None
-
-
-LANGUAGE_COOKIE = "comes_language"
-
-
-def describe_page(project: Project, request: Request) -> dict[str, Any]:
-    """Return the values that the pages of annotators share, in the language of the browser."""
-    with project.reading() as connection:
-        asked = read_asking(connection)
-        rows = connection.execute(
-            select(classes.c.name.label("class"), classes.c.question).order_by(classes.c.id)
-        ).all()
-        text = None if project.kind == "image" else ""
-        asks = add_questions(connection, [{**row._mapping, "text": text} for row in rows[:1]])
-        n_items = connection.execute(select(func.count()).select_from(items)).scalar_one()
-    own = asked.get(LANGUAGE, "en")
-    chosen = request.cookies.get(LANGUAGE_COOKIE, own)
-    language = chosen if chosen in LANGUAGES else own
-    template = asked.get(QUESTION) or default_template(project.kind, own)
-    return {
-        "words": read_words(language),
-        "language": language,
-        "languages": LANGUAGES,
-        "role": read_role(request),
-        "kind": project.kind,
-        "asks_yes": asked.get(ASKS_YES) != "0",
-        "has_guidelines": GUIDELINES in asked,
-        "has_own_question": QUESTION in asked,
-        "asked": template,
-        "ask": template if QUESTION in asked else default_template(project.kind, language),
-        "question": asks[0]["question"] if asks else "",
-        "n_items": n_items,
-        "n_classes": len(rows),
-    }

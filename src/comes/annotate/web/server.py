@@ -10,32 +10,30 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from comes.annotate.cards import RefusedError
 from comes.annotate.links import KnownLinks, Role, list_links, make_link, revoke_links
 from comes.annotate.project import DESCRIPTION, Project
-from comes.annotate.web.annotate import AnswerPages, GuidelineRoutes
-from comes.annotate.web.app import Guard, Site, is_loopback, make_refusal
+from comes.annotate.web.annotate import AnswerPages
+from comes.annotate.web.app import Guard, Site, describe_error, is_loopback, parse_host
 from comes.annotate.web.lead import LeadPages
 from comes.annotate.web.pictures import PictureRoutes
 from comes.errors import ComesError, first_line
 
 LEASE = 300.0  # seconds that a silent tab keeps its cards
-STATIC = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+STATIC = Path(__file__).with_name("static")
+KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 def make_app(project: Project, *, needs_token: bool = False, lease: float = LEASE) -> Guard:
@@ -45,7 +43,6 @@ def make_app(project: Project, *, needs_token: bool = False, lease: float = LEAS
         *AnswerPages(site).routes,
         *LeadPages(site).routes,
         *PictureRoutes(site).routes,
-        *GuidelineRoutes(site).routes,
         Route("/sw.js", _send_static),  # a service worker may see what is below its own address
     ]
     return guard_routes(routes, KnownLinks(project) if needs_token else None, site.lifespan)
@@ -53,86 +50,43 @@ def make_app(project: Project, *, needs_token: bool = False, lease: float = LEAS
 
 def guard_routes(routes: Sequence[Route], links: KnownLinks | None, lifespan: Any) -> Guard:
     """Return an application of some routes, with our scripts, what refusals say, and the guard."""
-    handlers: dict[Any, Any] = {
-        RefusedError: _respond_refusal,
-        HTTPException: _respond_http_error,
-        SQLAlchemyError: _respond_unavailable,
-        ComesError: _respond_unavailable,
-    }
+    kinds = (RefusedError, HTTPException, SQLAlchemyError, ComesError)
+    handlers: dict[Any, Any] = dict.fromkeys(kinds, _respond_error)
     every = [*routes, Route("/static/{name}", _send_static)]
     return Guard(Starlette(routes=every, exception_handlers=handlers, lifespan=lifespan), links)
 
 
-async def _send_static(request: Request) -> Response:
+def _send_static(request: Request) -> Response:
     """Send one of our scripts or style sheets."""
-    content = _load_static_files().get(request.path_params.get("name", "sw.js"))
-    if content is None:
-        raise HTTPException(404, "there is no such file")
-    return Response(content[0], media_type=content[1], headers={"Cache-Control": "no-cache"})
+    name = request.path_params.get("name", "sw.js")
+    for file in STATIC.iterdir():  # and nothing that a name could lead to
+        if file.name == name and file.suffix in KINDS:
+            kind, headers = KINDS[file.suffix], {"Cache-Control": "no-cache"}
+            return FileResponse(file, media_type=kind, headers=headers)
+    raise RefusedError(404, "there is no such file")
 
 
-@lru_cache
-def _load_static_files() -> dict[str, tuple[bytes, str]]:
-    folder = files("comes.annotate.web").joinpath("static")
-    return {
-        file.name: (file.read_bytes(), kind)
-        for file in folder.iterdir()
-        for ending, kind in STATIC.items()
-        if file.name.endswith(ending)
-    }
-
-
-async def _respond_refusal(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RefusedError)
-    return make_refusal(request.headers, error.status, error.reason, error.card)
-
-
-async def _respond_http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    is_unknown = error.status_code == 404 and error.detail == "Not Found"  # in no route
-    reason = "there is no such page" if is_unknown else error.detail
-    answer = make_refusal(request.headers, error.status_code, f"{reason[:1].lower()}{reason[1:]}")
-    answer.headers.update(error.headers or {})  # which methods are allowed
-    return answer
-
-
-async def _respond_unavailable(request: Request, error: Exception) -> Response:
-    reason = str(error) if isinstance(error, ComesError) else "the database does not answer"
-    return make_refusal(request.headers, 503, f"{reason.rstrip('.')}; try again")
-
-
-# Documentation addresses: asking which of our addresses would be used sends nothing.
-_ELSEWHERE = {socket.AF_INET: "203.0.113.1", socket.AF_INET6: "2001:db8::1"}
-_EVERYWHERE = {"0.0.0.0": (socket.AF_INET,), "::": (socket.AF_INET, socket.AF_INET6)}
-_EVERYWHERE[""] = _EVERYWHERE["::"]
+def _respond_error(request: Request, error: Exception) -> Response:
+    return describe_error(request.headers, error)
 
 
 def list_addresses(host: str, port: int, scheme: str = "http") -> list[str]:
-    """Return where a server can be opened: on all addresses, those of the networks and its name."""
+    """Return where a server can be opened: on all addresses, that of the way out and its name."""
     names = [host]
-    if host in _EVERYWHERE:
-        names = [str(own) for own in _find_own(_EVERYWHERE[host])] + [socket.gethostname()]
+    if host in ("", "0.0.0.0", "::"):
+        names = [*_find_own(), socket.gethostname()]
     return [
         f"{scheme}://[{name}]:{port}" if ":" in name else f"{scheme}://{name}:{port}"
-        for name in dict.fromkeys(names)
+        for name in names
     ]
 
 
-def _find_own(
-    families: tuple[socket.AddressFamily, ...],
-) -> Iterator[ipaddress.IPv4Address | ipaddress.IPv6Address]:
-    """Give the addresses of this machine that others can reach: that of the way out comes first."""
-    for family in families:
-        found = []
-        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((_ELSEWHERE[family], 9))  # fails where there is no way out
-            found.append(probe.getsockname()[0])
-        with suppress(OSError):  # where the machine does not know its own name
-            found += [known[4][0] for known in socket.getaddrinfo(socket.gethostname(), 0, family)]
-        for text in dict.fromkeys(found):
-            own = ipaddress.ip_address(str(text).partition("%")[0])
-            if not (own.is_loopback or own.is_link_local or own.is_unspecified):
-                yield own
+def _find_own() -> list[str]:
+    """Return the address with which this machine reaches others, if it reaches any."""
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("203.0.113.1", 9))  # of documentation: nothing is sent to it
+        return [str(probe.getsockname()[0])]
+    return []
 
 
 def describe_addresses(addresses: Sequence[str], made: dict[str, str] | None) -> list[str]:
@@ -140,35 +94,27 @@ def describe_addresses(addresses: Sequence[str], made: dict[str, str] | None) ->
 
     `made` holds the tokens of new links by role; it is None where no token is needed.
     """
-    first = addresses[0]
     tokens = {role: f"?token={token}" for role, token in (made or {}).items()}
     lines = [
-        f"For annotators: {first}/{tokens.get('annotator', '')}",
-        f"For the lead: {first}/lead{tokens.get('lead', '')}",
+        f"For annotators: {addresses[0]}/{tokens.get('annotator', '')}",
+        f"For the lead: {addresses[0]}/lead{tokens.get('lead', '')}",
     ]
     if len(addresses) > 1:
         lines.append(f"The same at {', '.join(addresses[1:])}.")
-    try:
-        host = ipaddress.ip_address(urlsplit(first).hostname or "")
-        is_private, is_own = host.is_private, host.is_loopback
-    except ValueError:  # a name
-        is_private, is_own = False, urlsplit(first).hostname == "localhost"
     if made is None:
         return [*lines, "Only this machine can open them, and there is no token: all may lead."]
-    if is_own:
+    if is_loopback(parse_host(addresses[0].partition("://")[2])):
         lines.append("Only this machine can open them, with a link.")
-    elif is_private:
-        lines += [
-            "Everyone in this network who has the link can open it. For people elsewhere, use a "
-            "VPN, or a proxy and --address."
-        ]
     else:
-        lines.append("Everyone who reaches this address and has the link can open it.")
-    if made:
-        lines.append("Keep these links: a token is shown once.")
-    else:
-        lines.append("Links from before are valid; their tokens are not shown again.")
-    return lines
+        lines.append(
+            "Everyone who reaches this address and has the link can open it. For people outside of "
+            "this network, use a VPN, or a proxy and --address."
+        )
+    once, before = "a token is shown once", "their tokens are not shown again"
+    return [
+        *lines,
+        f"Keep these links: {once}." if made else f"Links from before are valid; {before}.",
+    ]
 
 
 ADDRESSES = "addresses"  # the setting that holds where a project was served last
@@ -193,7 +139,6 @@ def find_links(
     }
 
 
-STARTING = 30.0  # seconds
 BACKLOG = 1024  # connections that wait to be accepted
 MOST_CONNECTIONS = 1000  # beyond, requests get 503; all of them need files
 MOST_FILES = 4096
@@ -310,13 +255,12 @@ def serve_in_thread(
         server = _make_server(app, certificate, key, proxies)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
-        until = time.monotonic() + STARTING
-        while not server.started:
-            if time.monotonic() > until or not thread.is_alive():
-                raise ComesError(
-                    f"the server of {project.name} did not start on {host}. See its messages above."
-                )
+        while thread.is_alive() and not server.started:
             time.sleep(0.01)
+        if not server.started:
+            raise ComesError(
+                f"the server of {project.name} did not start on {host}. See its messages above."
+            )
         try:
             yield list_addresses(host, listener.getsockname()[1], scheme)[0]
         finally:
@@ -343,16 +287,12 @@ def _check_options(
             f"TLS needs a certificate and its key; got --{given} alone. Add --{missing} FILE."
         )
     for file in (certificate, key):
-        try:
-            Path(file).read_bytes()
-        except OSError as error:
-            raise ComesError(
-                f"{file} cannot be read: {error.strerror}. Correct the path."
-            ) from None
+        if not Path(file).is_file():
+            raise ComesError(f"{file} is no file. Correct the path.")
     try:
         # An encrypted key would ask for its password, and a server may have nobody to ask.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, str)
-    except (ssl.SSLError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise ComesError(
             f"{certificate} and {key} must be a certificate and its key without a password, in PEM "
             f"format; got {first_line(error)}"
@@ -385,9 +325,7 @@ def _make_server(
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if 0 <= soft < MOST_FILES:
-            most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, MOST_FILES), hard))
     config = uvicorn.Config(
         app,
         log_level="warning",

@@ -37,7 +37,6 @@ from comes.annotate.links import KnownLinks, make_link
 from comes.annotate.project import Project, create_project
 from comes.annotate.web.app import (
     LARGEST_UPLOAD,
-    NEEDS_TOKEN,
     Body,
     check_place,
     clean_file_name,
@@ -86,12 +85,12 @@ class ProjectBody(ItemsBody):
     by: Literal["class", "item"]
 
 
-class _FieldError(Exception):
+class _FieldError(RefusedError):
     """What is wrong with a field of the page."""
 
     def __init__(self, field: str, error: Exception) -> None:
+        super().__init__(422, str(error))
         self.field = field
-        self.reason = error.reason if isinstance(error, RefusedError) else str(error)
 
 
 class _FirstLink(KnownLinks):
@@ -110,15 +109,7 @@ class _FirstLink(KnownLinks):
 class Setup:
     """The application with which a lead starts a project, and then that of the project.
 
-    Parameters
-    ----------
-    folder : Path
-        Of the project that will be.
-    token : str, optional
-        Of the lead's link; None where nobody needs one.
-    addresses : sequence of str
-        Under which the server is opened; links are made with them.
-    lease : float
+    The token is of the lead's link, None where nobody needs one; links are made with the addresses.
     """
 
     def __init__(
@@ -132,10 +123,9 @@ class Setup:
         self._folder, self._token = check_folder_target(folder, ()), token
         self._addresses, self._lease = addresses, lease
         self._uploads = self._folder.parent / f".{self._folder.name}-files"
-        self._sizes: dict[str, int] = {}  # of the files that were sent
-        if self._uploads.is_dir():  # from before the server was started again
-            found = [path for path in self._uploads.iterdir() if not path.name.startswith(".")]
-            self._sizes = {path.name: path.stat().st_size for path in found}
+        # Of the files that were sent, perhaps before the server was started again.
+        found = self._uploads.glob("[!.]*")
+        self._sizes = {path.name: path.stat().st_size for path in found}
         self._making = threading.Lock()
         self._running = AsyncExitStack()
         routes = [
@@ -159,7 +149,7 @@ class Setup:
         async with self._running:
             yield
 
-    async def show(self, request: Request) -> Response:
+    async def show(self, _: Request) -> Response:
         """Show the page."""
         kinds = ("image", "text")
         page = render(
@@ -172,7 +162,7 @@ class Setup:
             questions={k: {code: default_template(k, code) for code in LANGUAGES} for k in kinds},
             languages=LANGUAGES,
             longest=LONGEST_QUESTION,
-            home=str(Path.cwd()) if request.scope[NEEDS_TOKEN] else "",
+            home="" if self._token is None else str(Path.cwd()),
         )
         return HTMLResponse(page, headers={"Cache-Control": "no-store"})
 
@@ -217,29 +207,31 @@ class Setup:
 
     async def count_items(self, request: Request) -> Response:
         """Return how many items there are, and of which kind."""
-        body, is_open = await read_body(request, ItemsBody), not request.scope[NEEDS_TOKEN]
+        body = await read_body(request, ItemsBody)
         try:
-            n_items, kind = await run_in_threadpool(self._count_items, body, is_open)
-        except _FieldError as error:
-            return _respond_wrong(error)
+            n_items, kind = await run_in_threadpool(self._count_items, body)
+        except (ComesError, RefusedError) as error:
+            raise _FieldError("items", error) from None
         return JSONResponse({"count": n_items, "kind": kind})
 
     async def make_project(self, request: Request) -> Response:
         """Make the project, and serve it from now on."""
-        body, is_open = await read_body(request, ProjectBody), not request.scope[NEEDS_TOKEN]
+        body = await read_body(request, ProjectBody)
+        if not self._making.acquire(blocking=False):
+            raise RefusedError(409, "the project is being made")
         try:
-            project, told = await run_in_threadpool(self._make_project, body, is_open)
-        except _FieldError as error:
-            return _respond_wrong(error)
-        app = make_app(project, needs_token=not is_open, lease=self._lease)
+            project, told = await run_in_threadpool(self._make_project, body)
+        finally:
+            self._making.release()
+        app = make_app(project, needs_token=self._token is not None, lease=self._lease)
         await self._running.enter_async_context(app.app.router.lifespan_context(app.app))
         self._app = app
         return JSONResponse({"next": "/lead/people", "warnings": told})
 
-    def _find_place(self, body: ItemsBody, is_open: bool) -> Path:
+    def _find_place(self, body: ItemsBody) -> Path:
         """Return the folder, the .zip or the table of the items."""
         if body.place:
-            place = check_place(body.place, is_open=is_open)
+            place = check_place(body.place, is_open=self._token is None)
             if not place.exists():
                 raise RefusedError(422, f"{place} does not exist on the server")
             return place
@@ -254,22 +246,17 @@ class Setup:
             )
         return self._uploads / names[0]
 
-    def _count_items(self, body: ItemsBody, is_open: bool) -> tuple[int, str]:
-        try:
-            place = self._find_place(body, is_open)
-            if place.is_dir() or place.suffix.lower() == ".zip":
-                return len(image_names(place)), "image"
-            return len(read_items(place, text_column=body.text_column or None).names), "text"
-        except (ComesError, RefusedError) as error:
-            raise _FieldError("items", error) from None
+    def _count_items(self, body: ItemsBody) -> tuple[int, str]:
+        place = self._find_place(body)
+        if place.is_dir() or place.suffix.lower() == ".zip":
+            return len(image_names(place)), "image"
+        return len(read_items(place, text_column=body.text_column or None).names), "text"
 
-    def _make_project(self, body: ProjectBody, is_open: bool) -> tuple[Project, list[str]]:
+    def _make_project(self, body: ProjectBody) -> tuple[Project, list[str]]:
         """Return the project, and what to know about it; raise `_FieldError`, and nothing is made.
 
         Fields are checked one by one, so that each error stands beside its field.
         """
-        if not self._making.acquire(blocking=False):
-            raise _FieldError("project", RefusedError(409, "the project is being made"))
         field = "classes"
         try:
             with (
@@ -283,15 +270,14 @@ class Setup:
                 field = "question"
                 how = body.question or None, body.asks_yes, body.language, None
                 describe_asking(*how, names)
-                n_items, _ = self._count_items(body, is_open)
+                field = "items"
+                n_items, _ = self._count_items(body)
                 field = "rate"
                 sample_cards(n_items, 1, body.rate, overlap=body.overlap, by=body.by)
                 field = "items"
-                project = self._create(self._find_place(body, is_open), classes, body)
+                project = self._create(self._find_place(body), classes, body)
         except (ComesError, RefusedError) as error:
             raise _FieldError(field, error) from None
-        finally:
-            self._making.release()
         if self._token is not None:
             make_link(project, "lead", LEAD, self._token)
         if self._addresses:
@@ -309,19 +295,9 @@ class Setup:
             self._uploads.rename(kept)
             place = kept / place.relative_to(self._uploads)
         try:
-            project = create_project(
-                self._folder,
-                place,
-                classes,
-                text_column=body.text_column or None,
-                skip_broken=body.skip_broken,
-                rate=body.rate,
-                overlap=body.overlap,
-                by=body.by,
-                question=body.question or None,
-                asks_yes=body.asks_yes,
-                language=body.language,
-            )
+            given = body.model_dump(exclude={"place", "classes"})
+            given |= {"text_column": body.text_column or None, "question": body.question or None}
+            project = create_project(self._folder, place, classes, **given)
         except BaseException:
             if is_kept:
                 kept.rename(self._uploads)
@@ -329,10 +305,6 @@ class Setup:
         if not is_kept:
             shutil.rmtree(self._uploads, ignore_errors=True)
         return project
-
-
-def _respond_wrong(error: _FieldError) -> Response:
-    return JSONResponse({"error": error.reason, "field": error.field}, 422)
 
 
 def _write_classes(text: str, path: Path) -> list[str]:

@@ -2,8 +2,8 @@
 // An answer shows the next card at once; it is sent in the background (queue.js).
 
 import {
-  AnswerQueue, Pauses, findTab, forgetOffline, forgetTab, get, isFinal, keepForOffline, load, post,
-  randomId, save, sendLast,
+  AnswerQueue, Pauses, findTab, forgetOffline, forgetTab, isFinal, keepForOffline, load, post,
+  randomId, request, save, sendLast,
 } from "./queue.js";
 import * as grid from "./grid.js";
 import {
@@ -133,15 +133,10 @@ async function showItem(card) {
 // was pressed. The buttons stay as they are for these two frames.
 async function openForAnswers(numbers) {
   page.dataset.state = "appearing";
-  await nextFrame();
-  await nextFrame();
+  for (let k = 0; k < 2; k += 1) await new Promise(requestAnimationFrame);
   if (numbers !== displayed || page.dataset.state !== "appearing") return;
   page.dataset.state = "shown";
   begin();
-}
-
-function nextFrame() {
-  return new Promise((resolve) => requestAnimationFrame(resolve));
 }
 
 // The counts of the server with what was answered since.
@@ -164,6 +159,11 @@ function showProgress() {
   const seconds = last.reduce((sum, given) => sum + given.seconds, 0);
   const isKnown = !isFinished && last.length > 2 && seconds > 0;
   view.showProgress(counts, isKnown ? (60 * last.length) / seconds : 0, history.length > 0 || counts.mine > 0);
+}
+
+// The cards whose answers the server does not have, as many as a request may name.
+function unsentCards() {
+  return queues.flatMap((queue) => queue.cards).slice(-MOST_HAD);
 }
 
 // How many answers the server does not have.
@@ -308,7 +308,7 @@ async function undo() {
 async function loadHistory() {
   if (isLookingBack) return;
   isLookingBack = true;
-  const { body } = await get("/api/history");
+  const { body } = await request("/api/history");
   isLookingBack = false;
   if (history.length) return; // something was answered meanwhile
   const groups = new Map(); // in the grid, answers that were given together are taken back together
@@ -368,8 +368,7 @@ function goOn() {
 // Ask the server for cards of this tab that the page lacks; or, when it knows better, for all.
 async function fetchCards() {
   const [nBefore, wasStale, isQuiet] = [nActions, isStale, !countUnsent()];
-  const waiting = queues.flatMap((queue) => queue.cards);
-  const has = [...waiting, ...(wasStale ? [] : block.map((card) => card.card))];
+  const has = [...unsentCards(), ...(wasStale ? [] : block.map((card) => card.card))];
   touched = new Set();
   isFetching = true;
   const reply = await post("/api/cards", { tab, mode: page.dataset.mode, has: has.slice(-MOST_HAD) });
@@ -411,7 +410,7 @@ function takeCards({ cards }, isAll) {
 async function takeKept() {
   const kept = load(sessionStorage, KEPT);
   if (kept?.tab !== tab) return;
-  const waiting = queues.flatMap((queue) => queue.cards);
+  const waiting = unsentCards();
   const isHere = await Promise.all(
     kept.cards.map(async ({ text, item }) => text !== null || (await globalThis.caches?.match(`/items/${item}`))),
   );
@@ -519,7 +518,7 @@ function listen() {
 // The page is closed or reloaded: give its cards back, but those whose answers are on their way.
 function leave() {
   keepCards();
-  sendLast("/api/release", { tab, keep: queues.flatMap((queue) => queue.cards).slice(-MOST_HAD) });
+  sendLast("/api/release", { tab, keep: unsentCards() });
 }
 
 // Begin: find out which tab this is, send what was left, and get cards.
@@ -539,8 +538,7 @@ async function start() {
 
 // Give the cards of a tab back that ended, perhaps without a word, as when the browser was killed.
 async function end(ended) {
-  const keep = queues.flatMap((queue) => queue.cards).slice(-MOST_HAD);
-  const reply = await post("/api/release", { tab: ended, keep });
+  const reply = await post("/api/release", { tab: ended, keep: unsentCards() });
   if (reply.status === 200) forgetTab(ended);
 }
 

@@ -9,20 +9,18 @@ import { chooseLanguage, word } from "./words.js";
 
 const KEYS = "comes-keys";
 const DEFAULTS = { no: "x", maybe: " ", yes: "y", skip: "s", undo: "z", note: "c", guidelines: "g" };
+const CHANGEABLE = Object.keys(DEFAULTS); // the actions whose keys can be chosen
 const FIXED = { enter: "done", "?": "help", "+": "larger", "-": "smaller", n: "rest-no", m: "rest-maybe" };
 const OF_CLASSES = "1234567890qwertuiopadfhjklvb"; // of the grid: the first for class number 1
 
 let chosen = { ...DEFAULTS, ...(load(localStorage, KEYS) ?? {}) };
-
-// The actions whose keys can be chosen.
-const actions = () => Object.keys(DEFAULTS);
 
 // The key of an action.
 export const keyFor = (action) => chosen[action] ?? Object.keys(FIXED).find((key) => FIXED[key] === action);
 
 // What a key does; null where it does nothing.
 export function actionOf(key) {
-  return actions().find((action) => chosen[action] === key) ?? FIXED[key] ?? null;
+  return CHANGEABLE.find((action) => chosen[action] === key) ?? FIXED[key] ?? null;
 }
 
 // The key of the class with a number in the grid, the same for every item; undefined without one.
@@ -64,8 +62,7 @@ function resetKeys() {
 
 // How a key is written.
 function writeKey(key) {
-  const names = { " ": word("key.space"), enter: word("key.enter"), escape: "esc" };
-  return names[key] ?? key;
+  return { " ": word("key.space"), enter: word("key.enter") }[key] ?? key;
 }
 
 // Write the keys on the buttons.
@@ -82,7 +79,7 @@ function labelButtons() {
 
 // The actions that this page has.
 function shownActions() {
-  return actions().filter((action) => find(action) || (isGrid && action !== "guidelines"));
+  return CHANGEABLE.filter((action) => find(action) || (isGrid && action !== "guidelines"));
 }
 
 // Show the keys; each that can be changed is a button that waits for another key.

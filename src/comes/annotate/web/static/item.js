@@ -334,14 +334,12 @@ export function listenToItem(give) {
 // ---- pictures
 
 const MOST_PICTURES = 80;
-const MOST_BYTES = 96_000_000; // as they travel
 const AT_ONCE = 3;
 
 // Pictures of the cards of a page: loaded a few at once, and kept as long as they may be shown. What
 // is loaded needs no network any more.
 export class Pictures {
   #known = new Map(); // item -> {image, outcome: promise of "shown" or "broken"}
-  #sizes = new Map(); // item -> bytes
   #wanted = [];
   #recent = [];
   #nLoading = 0;
@@ -350,8 +348,6 @@ export class Pictures {
   // `onRefused(status)` is called when nothing will come before the person does something.
   constructor(onRefused) {
     this.#onRefused = onRefused;
-    const note = (list) => list.getEntries().forEach((entry) => this.#noteSize(entry));
-    new PerformanceObserver(note).observe({ type: "resource" });
   }
 
   // Return the picture of an item that is to be shown, loading it if that has not begun.
@@ -384,10 +380,8 @@ export class Pictures {
   }
 
   #loadNext() {
-    const bytes = [...this.#known.keys()].reduce((sum, item) => sum + (this.#sizes.get(item) ?? 0), 0);
-    const isFull = this.#known.size >= MOST_PICTURES || bytes >= MOST_BYTES;
     const next = this.#wanted.find((item) => !this.#known.has(item));
-    if (next === undefined || isFull || this.#nLoading >= AT_ONCE) return;
+    if (next === undefined || this.#known.size >= MOST_PICTURES || this.#nLoading >= AT_ONCE) return;
     this.#load(next);
     this.#loadNext();
   }
@@ -408,10 +402,5 @@ export class Pictures {
       await between.wait();
     } while (this.#known.has(item));
     return "broken"; // nobody waits for it any more
-  }
-
-  #noteSize(entry) {
-    const found = /\/items\/(\d+)$/.exec(new URL(entry.name).pathname);
-    if (found) this.#sizes.set(Number(found[1]), entry.encodedBodySize);
   }
 }

@@ -22,23 +22,15 @@ export function randomId() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-// Ask for json, and return the status and what came; status 0 where nothing came.
-export async function get(address) {
-  return request(address, {});
-}
-
 // Send json, and return the status and the json that came back; status 0 where nothing came.
 // With `keepalive`, what is on its way arrives even if the page is closed.
 export async function post(address, body, keepalive = false) {
-  return request(address, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-    keepalive,
-  });
+  const headers = { "Content-Type": "application/json" };
+  return request(address, { method: "POST", headers, body: JSON.stringify(body), keepalive });
 }
 
-async function request(address, options) {
+// Ask for json, and return the same.
+export async function request(address, options = {}) {
   const headers = { ...options.headers, "X-Comes-Page": document.body.dataset.page ?? "" };
   let reply;
   try {

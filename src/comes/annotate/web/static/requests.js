@@ -1,5 +1,7 @@
 // What the pages of the lead send and say.
 
+import { fill } from "./view.js";
+
 export const PATIENCE = 20_000; // milliseconds
 const LOST = "the server cannot be reached; nothing was changed";
 
@@ -37,9 +39,8 @@ export function showQuestion(fields) {
   const template = fields.querySelector("[name=question]");
   const usual = JSON.parse(fields.dataset.usual)[fields.querySelector("[name=language]").value];
   const name = JSON.parse(fields.dataset.examples)[0] || "boat";
-  const article = /^[aeiou8]/i.test(name) ? "an" : "a";
   template.placeholder = usual;
-  const worded = (template.value.trim() || usual).replace(/\{(class|a)\}/g, (_, place) => (place === "a" ? article : name));
+  const worded = fill(template.value.trim() || usual, name);
   const hasPlace = !template.value.trim() || template.value.includes("{class}");
   const preview = fields.querySelector(".preview");
   preview.textContent = hasPlace ? `People read: ${worded}` : "Write {class} where the name of the class goes.";

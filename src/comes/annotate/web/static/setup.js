@@ -1,15 +1,15 @@
 // A new project: sends files one by one, counts what there will be, and makes it.
 
 import { listenToDrops, post, showQuestion, tell } from "./requests.js";
+import { find, make } from "./view.js";
 
 const PAUSE = 500; // milliseconds after typing
 const MAKING = 3_600_000; // all pictures are looked at
-const form = document.getElementById("setup");
+const form = find("setup");
 const list = document.querySelector("#file-list ul");
 const tables = /\.(csv|tsv|csv\.gz|tsv\.gz|parquet|xlsx|jsonl)$/i;
 const questions = JSON.parse(form.dataset.questions);
 const files = new Map(JSON.parse(list.dataset.files).map(({ name, size }) => [name, size]));
-const find = (id) => document.getElementById(id);
 let found = null; // how many items there are, and of which kind
 
 // ---- files
@@ -50,7 +50,7 @@ async function sendFiles(chosen) {
   find("sent").hidden = true;
   find("sending").textContent = "";
   find("refused").hidden = !refused.length;
-  find("refused").replaceChildren(...refused.map((text) => makeRow(text)));
+  find("refused").replaceChildren(...refused.map((text) => make("li", {}, text)));
   listFiles();
   await countItems();
 }
@@ -79,12 +79,6 @@ async function readDrop({ items }) {
   return read.filter((file) => !file.name.startsWith("."));
 }
 
-function makeRow(text, ...rest) {
-  const row = document.createElement("li");
-  row.append(text, ...rest);
-  return row;
-}
-
 // Show which files there are.
 function listFiles() {
   const bytes = [...files.values()].reduce((sum, size) => sum + size, 0);
@@ -92,12 +86,12 @@ function listFiles() {
   const size = bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
   find("file-list").querySelector("summary").textContent = `${files.size} ${files.size === 1 ? "file" : "files"}, ${size}`;
   const shown = [...files.keys()].slice(0, Number(list.dataset.shown)).map((name) => {
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "small", textContent: "remove" });
+    const button = make("button", { type: "button", className: "small" }, "remove");
     button.setAttribute("aria-label", `remove ${name}`);
     button.addEventListener("click", () => removeFiles(name));
-    return makeRow(`${name} `, button);
+    return make("li", {}, `${name} `, button);
   });
-  if (files.size > shown.length) shown.push(makeRow(`and ${files.size - shown.length} more`));
+  if (files.size > shown.length) shown.push(make("li", {}, `and ${files.size - shown.length} more`));
   list.replaceChildren(...shown);
 }
 
@@ -182,7 +176,7 @@ async function makeProject() {
   if (!reply.warnings.length) return location.assign(reply.next);
   tellField("project", { done: "The project is made." });
   find("warnings").hidden = find("go-on").hidden = false;
-  find("warnings").replaceChildren(...reply.warnings.map((text) => makeRow(text)));
+  find("warnings").replaceChildren(...reply.warnings.map((text) => make("li", {}, text)));
   return find("go-on").firstElementChild.focus();
 }
 

@@ -150,7 +150,7 @@ export function showTrace(answers) {
 // ---- the question
 
 // Put a class into a template; as comes.annotate.asking does.
-function fill(template, name) {
+export function fill(template, name) {
   const article = /^[aeiou8]/i.test(name) ? "an" : "a";
   return template.replace(/\{(class|a)\}/g, (_, place) => (place === "a" ? article : name));
 }
