@@ -9,7 +9,7 @@ import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, repeat
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -137,9 +137,9 @@ def append_cards(
     end = func.min(cards.c.position) if first else func.max(cards.c.position)
     last = connection.execute(select(end)).scalar_one() or 0
     start = last - len(places) if first else last + 1
-    item, class_, turn = zip(*places, strict=True)
-    columns = {"item_id": item, "class_id": class_, "turn": turn, "source": repeat(source)}
-    columns |= {"position": count(start), **(drawn_with or {})}
+    item, class_, turn = (map(itemgetter(k), places) for k in range(3))
+    columns: dict[str, Iterable[Any]] = {"item_id": item, "class_id": class_, "turn": turn}
+    columns |= {"source": repeat(source), "position": count(start), **(drawn_with or {})}
     insert_columns(connection, cards, columns)
     return len(places)
 

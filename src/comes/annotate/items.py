@@ -146,13 +146,15 @@ def _read_texts(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     is_lines = path.suffix.lower() == JSON_LINES
     table = _read_json_lines(path) if is_lines else read_table(path, columns)
     named = [column for column in columns if column in table]
-    return table.assign(**{name: [_as_text(cell) for cell in table[name]] for name in named})
+    cells = {name: table[name].tolist() for name in named}
+    return table.assign(**{name: list(map(_as_text, given)) for name, given in cells.items()})
 
 
 def _as_text(cell: Any) -> str:
-    if isinstance(cell, dict | list):
-        return json.dumps(cell, ensure_ascii=False)
-    return cell if type(cell) is str else as_text(cell)
+    if type(cell) is str:
+        return cell
+    is_nested = isinstance(cell, dict | list)
+    return json.dumps(cell, ensure_ascii=False) if is_nested else as_text(cell)
 
 
 def _read_json_lines(path: Path) -> pd.DataFrame:
