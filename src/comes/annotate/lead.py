@@ -31,12 +31,11 @@ from comes.annotate.schema import (
     people,
     write_setting,
 )
-from comes.annotate.summary import MAYBE, NO, SKIP, SOURCES, YES, AnswerColumns
+from comes.annotate.summary import AnswerColumns, count_words
 from comes.errors import ComesError, listed
 
 Verdict = Literal["no", "maybe", "yes"]
 LEAD = "the lead"  # who decides, unless it is a person with a name
-_CONTROL = SOURCES.index(CONTROL)
 
 
 def decide_pair(
@@ -71,22 +70,13 @@ def find_disagreements(said: AnswerColumns, *, with_decided: bool = False) -> li
 
     Items and classes are numbered from 1.
     """
-    counts = (said.word != SKIP) & (said.source != _CONTROL) & ~said.left_out[said.person]
-    by_people = counts & ~said.is_decision
-    size = int(said.question.max()) + 1 if len(said.question) else 0
-    n_no, n_maybe, n_yes = (
-        np.bincount(said.question[by_people & (said.word == word)], minlength=size)
-        for word in (NO, MAYBE, YES)
-    )
-    disagree = (n_no > 0) & (n_maybe + n_yes > 0)
+    no, maybe, yes, _ = count_words(said, said.counts & said.is_card)
+    disagree = (no > 0) & (maybe + yes > 0)
     if not with_decided:
-        disagree[said.question[counts & said.is_decision]] = False
-    rows = np.flatnonzero(by_people)
-    _, place = np.unique(said.question[rows], return_index=True)
-    rows = rows[place]
-    rows = rows[disagree[said.question[rows]]]
-    rows = rows[np.argsort(-(n_yes[said.question[rows]] > 0).astype(int), kind="stable")]
-    return [(int(said.item[k]) + 1, int(said.class_[k]) + 1) for k in rows]
+        disagree &= ~count_words(said, said.counts & said.is_decision).any(axis=0)
+    numbers = np.flatnonzero(disagree)
+    numbers = numbers[np.argsort(yes[numbers] == 0, kind="stable")]
+    return [(item + 1, class_ + 1) for item, class_ in said.pairs[numbers].tolist()]
 
 
 def show_disagreements(

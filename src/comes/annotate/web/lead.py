@@ -51,10 +51,9 @@ from comes.annotate.lead import (
 )
 from comes.annotate.links import Role, list_links, make_link, revoke_links
 from comes.annotate.project import Project
-from comes.annotate.schema import CONTROL, controls, hints
+from comes.annotate.schema import controls, hints
 from comes.annotate.summary import (
     SKIP,
-    SOURCES,
     YES,
     AnswerCache,
     AnswerColumns,
@@ -129,7 +128,7 @@ def count_activity(said: AnswerColumns) -> dict[str, Any]:
 
     Control cards, skips and decisions of the lead are not among it.
     """
-    rows = ~said.is_decision & (said.word != SKIP) & (said.source != SOURCES.index(CONTROL))
+    rows = said.is_card & (said.word != SKIP)
     at = said.at[rows]
     if not len(at):
         return {"bars": [], "people": {}}
@@ -305,7 +304,7 @@ class LeadPages:
             "is_first": "before" not in given,
             "wanted": wanted,
             "class_names": names,
-            "people": said.people,
+            "people": sorted(said.people),
         }
 
     def _read_disagreements(
@@ -518,8 +517,8 @@ def _read_number(given: str | None) -> int | None:
 def _pick_examples(said: AnswerColumns) -> dict[int, list[int]]:
     """Return numbers of the latest items that somebody said yes about, by class (from 0)."""
     found: dict[int, list[int]] = {}
-    for class_ in np.unique(said.class_):
-        rows = np.flatnonzero((said.class_ == class_) & (said.word == YES))[::-1][: 4 * EXAMPLES]
-        numbers = dict.fromkeys((said.item[rows] + 1).tolist())
-        found[int(class_)] = list(numbers)[:EXAMPLES]
+    item, class_ = said.pairs[said.question[said.word == YES]].T
+    for number in np.unique(class_):
+        latest = 1 + item[class_ == number][::-1]
+        found[int(number)] = list(dict.fromkeys(latest[: 4 * EXAMPLES].tolist()))[:EXAMPLES]
     return found
