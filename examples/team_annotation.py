@@ -21,9 +21,9 @@ from comes.annotate import (
     create_project,
     serve_in_thread,
     set_controls,
-    set_left_out,
     summarise,
 )
+from comes.annotate.lead import leave_out
 from comes.datasets import make_scenes
 
 folder = Path(tempfile.mkdtemp(prefix="comes-"))
@@ -125,7 +125,8 @@ for person in summary.people:
 # %%
 # Nobody who looks says no to every control card. Talk to Cal; here Cal is left out of counts and
 # exports. Nothing is deleted.
-set_left_out(project, "Cal")
+with project.writing() as connection:
+    leave_out(connection, "Cal", True)
 agreed = summarise(project).agreement
 print(f"without Cal: kappa {agreed.kappa:.2f} ({agreed.lower:.2f} to {agreed.upper:.2f})")
 

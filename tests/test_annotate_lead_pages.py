@@ -69,7 +69,7 @@ def browse(project: Project, **wanted: Any) -> list[str]:
         ({"person": "Ann"}, ["Ann t0 no", "Ann t1 yes", "Ann t2 maybe"]),
         ({"item": "T0"}, ["Ann t0 no", "Bob t0 no"]),
         ({"item": "%"}, []),
-        ({"class_": 2}, []),
+        ({"class_": "sea"}, []),
         ({"state": "no"}, ["Ann t0 no", "Bob t0 no", "Bob t1 no"]),
         ({"state": "maybe"}, ["Ann t2 maybe"]),
         ({"state": "yes", "person": "Bob"}, ["Bob t2 yes"]),

@@ -107,13 +107,13 @@ def check(cache: AnswerCache, project: Project) -> AnswerColumns:
     assert said.id.tolist() == [row.id for row in expected]
     for k, row in enumerate(expected):
         card = by_number[row.card_id]
-        item, class_ = said.pairs[said.question[k]].tolist()
+        item, class_ = said.pairs[:, said.question[k]].tolist()
         assert (item + 1, class_ + 1) == (card.item_id, card.class_id)
         assert summary_module.SOURCES[said.source[k]] == card.source
         assert (said.people[said.person[k]], WORDS[said.word[k]]) == (row.annotator, row.answer)
         assert said.at[k] == row.answered_at
         assert np.isnan(said.seconds[k]) if row.seconds is None else said.seconds[k] == row.seconds
-    assert len(set(map(tuple, said.pairs.tolist()))) == len(said.pairs)
+    assert len(set(zip(*said.pairs.tolist(), strict=True))) == said.pairs.shape[1]
     np.testing.assert_equal(as_values(said), as_values(AnswerCache(project).read()))
     return said
 

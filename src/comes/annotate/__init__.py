@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         import_answers,
     )
     from comes.annotate.grow import add_classes, add_items, estimate_shares, set_controls
-    from comes.annotate.lead import set_left_out
     from comes.annotate.project import Project, create_project, open_project
     from comes.annotate.summary import summarise
     from comes.annotate.trial import trial_project
@@ -37,7 +36,6 @@ _MODULES = {
     "serve": "web.server",
     "serve_in_thread": "web.server",
     "set_controls": "grow",
-    "set_left_out": "lead",
     "summarise": "summary",
     "trial_project": "trial",
 }
@@ -56,7 +54,6 @@ __all__ = [
     "serve",
     "serve_in_thread",
     "set_controls",
-    "set_left_out",
     "summarise",
     "trial_project",
 ]

@@ -83,7 +83,7 @@ class AnswerColumns:
 
     n_cards_of: IntArray  # cards of each class, other than the lead's and control cards
     n_questions_of: IntArray  # (item, class) pairs of each class that have a card
-    pairs: IntArray  # item and class of each question; (questions, 2)
+    pairs: IntArray  # item and class of each question; (2, questions)
     id: IntArray
     question: IntArray  # place in pairs
     source: IntArray  # place in SOURCES
@@ -109,7 +109,7 @@ class AnswerCache:
     def _forget(self) -> None:
         self._cards: Columns = {name: np.zeros(0) for name in _CARD}
         self._answers: Columns = {name: np.zeros(0) for name in _ANSWER}
-        self._pairs = np.zeros((0, 2), np.int64)
+        self._pairs = np.zeros((2, 0), np.int64)
         self._question = np.zeros(0, np.int64)  # of each card
         self._people: dict[str, int] = {}
 
@@ -141,7 +141,7 @@ class AnswerCache:
             item, class_ = (self._cards[name].astype(np.int64) for name in ("item", "class_"))
             most = 1 + class_.max(initial=0)
             pairs, self._question = np.unique(item * most + class_, return_inverse=True)
-            self._pairs = np.stack(np.divmod(pairs, most), axis=1)
+            self._pairs = np.array(np.divmod(pairs, most))
         if n_answers != len(self._answers["id"]):
             self._answers = _read_more(connection, _ANSWER, self._answers, self._people)
         stands = self._answers["stands"]
@@ -257,9 +257,7 @@ class ClassSummary:
     n_asked: int  # items with an answer, other than skip
     n_excluded: int  # n_j: items that nobody thought possible
     n_confirmed: int  # items that all said yes about
-    n_disagreements: (
-        int  # items that somebody thought possible and somebody not, and nobody decided
-    )
+    n_disagreements: int  # undecided, possible to somebody and not to somebody else
     n_decided: int  # items that the lead decided about
     n_chosen: int  # answers to questions that a model chose, which do not count
     agreement: Agreement
@@ -272,26 +270,14 @@ class ClassSummary:
     prior_bound: float
     more_cards: int  # answers still needed for enough exclusions, on open or new cards
     can_be_enough: bool  # whether enough items are left for that
-
-    @property
-    def has_enough(self) -> bool:
-        """Whether the risk of the class is stable."""
-        return self.n_excluded >= ENOUGH
-
-    @property
-    def n_unsure(self) -> int:
-        """Items asked about that are neither excluded nor confirmed."""
-        return self.n_asked - self.n_excluded - self.n_confirmed
-
-    @property
-    def n_open(self) -> int:
-        """Cards that wait for an answer."""
-        return self.n_cards - self.n_done
+    has_enough: bool  # whether the risk of the class is stable
+    n_unsure: int  # items asked about that are neither excluded nor confirmed
+    n_open: int  # cards that wait for an answer
 
 
 def count_words(said: AnswerColumns, rows: BoolArray) -> IntArray:
     """Return how many of some answers of each word each question has; (4, questions)."""
-    n = len(said.pairs)
+    n = said.pairs.shape[1]
     place = said.word[rows] * n + said.question[rows]
     return np.bincount(place, minlength=4 * n).reshape(4, n)
 
@@ -306,55 +292,54 @@ def summarise_classes(
     decided = count_words(said, counts & said.is_decision)
     is_decided = decided.any(axis=0)
     no, maybe, yes, _ = np.where(is_decided, decided, by_people) > 0
+    excluded, confirmed = no & ~maybe & ~yes, yes & ~no & ~maybe
     is_drawn = count_words(said, counts & (said.source == _RANDOM))[:SKIP].any(axis=0)
-    is_kind = {
-        "n_asked": no | maybe | yes,
-        "n_excluded": no & ~maybe & ~yes,
-        "n_confirmed": yes & ~no & ~maybe,
-        "n_disagreements": no & (maybe | yes),
-        "n_decided": is_decided,
-        "drawn": is_drawn,
-        "drawn_no": is_drawn & no & ~maybe & ~yes,
-        "drawn_yes": is_drawn & yes & ~no & ~maybe,
-        "drawn_possible": is_drawn & (maybe | yes),
-        "answered": by_people.any(axis=0),
-    }
-    class_ = said.pairs[:, 1]
-    of_class = {name: np.bincount(class_[rows], minlength=n) for name, rows in is_kind.items()}
+    class_ = said.pairs[1]
+
+    def count(questions: BoolArray) -> IntArray:
+        return np.bincount(class_[questions], minlength=n)
+
+    n_asked, n_excluded, n_confirmed = count(no | maybe | yes), count(excluded), count(confirmed)
+    n_drawn, drawn_no = count(is_drawn), count(is_drawn & excluded)
+    drawn_yes, drawn_possible = count(is_drawn & confirmed), count(is_drawn & (maybe | yes))
     n_no, n_possible = by_people[NO], by_people[MAYBE] + by_people[YES]
     both = n_no * (n_no - 1) // 2, n_no * n_possible, n_possible * (n_possible - 1) // 2
     pairs = np.array([np.bincount(class_, weights, minlength=n) for weights in both])
 
-    by_class = class_[said.question]
-    own, is_skip = said.counts & said.is_card, said.word == SKIP
-    n_done = np.bincount(by_class[said.is_card], minlength=n)
-    pace, mean_pace = measure_paces(said.seconds[own], by_class[own], n)
-    n_open, n_drawn = said.n_cards_of - n_done, of_class.pop("drawn")
-    drawn_no, drawn_yes = of_class.pop("drawn_no"), of_class.pop("drawn_yes")
-    missing = count_missing(of_class["n_excluded"], of_class["n_asked"])
-    left = n_items - of_class.pop("answered")
+    own, is_skip, of_class = said.counts & said.is_card, said.word == SKIP, class_[said.question]
+    n_done = np.bincount(of_class[said.is_card], minlength=n)
+    n_open = said.n_cards_of - n_done
+    pace, mean_pace = measure_paces(said.seconds[own], of_class[own], n)
+    missing, left = count_missing(n_excluded, n_asked), n_items - count(by_people.any(axis=0))
     columns = {
         "name": np.array(names, dtype=object),
         "n_cards": said.n_cards_of,
         "n_done": n_done,
-        "n_skipped": np.bincount(by_class[own & is_skip], minlength=n),
-        "n_chosen": np.bincount(by_class[own & is_chosen & ~is_skip], minlength=n),
+        "n_skipped": np.bincount(of_class[own & is_skip], minlength=n),
+        "n_asked": n_asked,
+        "n_excluded": n_excluded,
+        "n_confirmed": n_confirmed,
+        "n_disagreements": count(no & (maybe | yes)),
+        "n_decided": count(is_decided),
+        "n_chosen": np.bincount(of_class[own & is_chosen & ~is_skip], minlength=n),
         "seconds": pace,
         "seconds_left": np.where(n_open > 0, n_open * mean_pace, 0.0),
         "share_no": divide(drawn_no, n_drawn),
         "share_maybe": divide(n_drawn - drawn_no - drawn_yes, n_drawn),
         "share_yes": divide(drawn_yes, n_drawn),
         "prior_lower": 1 - bound_share(n_drawn - drawn_yes, n_drawn),
-        "prior_bound": bound_share(of_class.pop("drawn_possible"), n_drawn),
+        "prior_bound": bound_share(drawn_possible, n_drawn),
         "more_cards": np.minimum(missing, left),
         "can_be_enough": missing <= left,
-        **of_class,
+        "has_enough": n_excluded >= ENOUGH,
+        "n_unsure": n_asked - n_excluded - n_confirmed,
+        "n_open": n_open,
     }
-    rows = tuple(
-        ClassSummary(agreement=measure_agreement(pairs[:, k]), **row)
-        for k, row in enumerate(list_rows(columns))
+    found = tuple(
+        ClassSummary(agreement=measure_agreement(pairs_of_class), **row)
+        for pairs_of_class, row in zip(pairs.T, list_rows(columns), strict=True)
     )
-    return rows, measure_agreement(pairs.sum(axis=1))
+    return found, measure_agreement(pairs.sum(axis=1))
 
 
 def list_rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
@@ -411,20 +396,17 @@ class PersonSummary:
     right_lower: float  # interval of the share of right answers
     right_upper: float
     is_left_out: bool
-
-    @property
-    def n_answers(self) -> int:
-        """Answers other than skip, control cards not counted."""
-        return self.n_no + self.n_maybe + self.n_yes
+    n_answers: int  # other than skip, control cards not counted
 
 
 def summarise_people(said: AnswerColumns) -> tuple[PersonSummary, ...]:
     """Return what each person did, by name; the lead's decisions are not among it."""
     n, own = len(said.people), ~said.is_decision
-    given, is_control = said.is_card & (said.word != SKIP), own & (said.source == _CONTROL)
-    is_control &= said.word != SKIP
+    given, is_control = (
+        rows & (said.word != SKIP) for rows in (said.is_card, said.source == _CONTROL)
+    )
     person, question, word = said.person[given], said.question[given], said.word[given]
-    words = np.bincount(4 * person + word, minlength=4 * n).reshape(n, 4)
+    words = np.bincount(3 * person + word, minlength=3 * n).reshape(n, 3)
     asked = count_words(said, given)
     n_no, n_said = asked[NO], asked.sum(axis=0)
     same = np.where(word == NO, n_no[question], (n_said - n_no)[question]) - 1
@@ -448,6 +430,7 @@ def summarise_people(said: AnswerColumns) -> tuple[PersonSummary, ...]:
         "right_lower": right_lower,
         "right_upper": right_upper,
         "is_left_out": said.left_out,
+        "n_answers": words.sum(axis=1),
     }
     n_given = np.bincount(said.person[own], minlength=n)
     rows = zip(n_given, list_rows(columns), strict=True)

@@ -3,19 +3,18 @@
 import asyncio
 import json
 import math
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, StringConstraints
-from sqlalchemy import func, select
+from pydantic import StringConstraints
+from sqlalchemy import Connection, func, select
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -32,12 +31,11 @@ from comes.annotate.asking import (
     default_template,
     read_asking,
 )
-from comes.annotate.cards import CONTROL_SHARE, SHOWS_HINTS, RefusedError
+from comes.annotate.cards import CONTROL_SHARE, SHOWS_HINTS, Number, RefusedError
 from comes.annotate.exchange import export_answers, export_raw_answers
 from comes.annotate.grow import set_controls
 from comes.annotate.lead import (
     LEAD,
-    STATES,
     Verdict,
     browse_answers,
     decide_pair,
@@ -48,6 +46,7 @@ from comes.annotate.lead import (
     list_notes,
     resolve_note,
     show_disagreements,
+    show_hints,
 )
 from comes.annotate.links import Role, list_links, make_link, revoke_links
 from comes.annotate.project import Project
@@ -152,9 +151,6 @@ def count_activity(said: AnswerColumns) -> dict[str, Any]:
 
 
 FRESH = 2.0  # seconds for which a summary is shown again
-PATIENCE = 0.1  # seconds that a page waits for a new summary, if there is one to show
-OLDEST = 60.0  # seconds after which it waits in any case
-MANY = 20_000  # cards of a project whose answers are read when the server starts
 AT_ONCE = 20  # disagreements on a page
 ROWS = 50  # answers on a page
 FILTERS = ("item", "class", "person", "state")  # of answers
@@ -165,7 +161,6 @@ EXPORTS: dict[str, tuple[Callable[[Project, Path], Any], tuple[str, ...]]] = {
     "raw": (export_raw_answers, ("csv", "parquet", "xlsx")),
 }
 
-Number = Annotated[int, Field(ge=1, lt=2**31)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
 ServerPath = Annotated[str, StringConstraints(max_length=1000, strip_whitespace=True)]
 
@@ -221,6 +216,12 @@ class SwitchBody(Body):
 
 
 ReadPage = Callable[[Request, Summary, AnswerColumns], dict[str, Any]]
+COMMANDS: dict[str, tuple[type[Body], Callable[..., None]]] = {  # take the fields of the body
+    "note": (NoteBody, resolve_note),
+    "person": (PersonBody, leave_out),
+    "freeze": (SwitchBody, freeze),
+    "hints": (SwitchBody, show_hints),
+}
 
 
 class LeadPages:
@@ -228,12 +229,13 @@ class LeadPages:
 
     def __init__(self, site: Site) -> None:
         self._site, self._project = site, site.project
-        self._ledger = AnswerCache(site.project)
-        self._work: asyncio.Task[None] | None = None
+        self._cache = AnswerCache(site.project)
+        self._lock = asyncio.Lock()
         self._known: tuple[Summary, AnswerColumns] | None = None
         self._known_at = -math.inf
-        site.preparations.append(self._prepare)
-        pages = {
+        # The answers of a large project are read while the server starts.
+        site.preparations.append(partial(run_in_threadpool, self._cache.read))
+        pages: dict[str, ReadPage] = {
             "": self._read_overview,
             "answers": self._read_answers,
             "disagreements": self._read_disagreements,
@@ -243,13 +245,10 @@ class LeadPages:
         }
         changes = {
             "decide": self.decide,
-            "note": self.resolve,
-            "person": self.leave_person_out,
-            "freeze": self.freeze,
             "link": self.make_link,
             "revoke": self.revoke_links,
             "asking": self.change_asking,
-            "hints": self.switch_hints,
+            **{name: partial(self.run_command, *how) for name, how in COMMANDS.items()},
         }
         self.routes = [
             *(
@@ -268,7 +267,12 @@ class LeadPages:
     # ---- pages
 
     async def _show(self, tab: str, read: ReadPage, request: Request) -> Response:
-        summary, said = await self._summarise()
+        async with self._lock:  # one summary for all who wait
+            if self._known is None or time.monotonic() > self._known_at + FRESH:
+                started = time.monotonic()
+                self._known = await run_in_threadpool(self._summarise)
+                self._known_at = started
+            summary, said = self._known
         values: dict[str, Any] = {"tab": tab, "mode": "lead", "role": "lead"}
         values |= {"name": read_name(request), "summary": summary, "kind": self._project.kind}
 
@@ -278,6 +282,15 @@ class LeadPages:
 
         return await run_in_threadpool(render_tab)
 
+    def _summarise(self) -> tuple[Summary, AnswerColumns]:
+        said = self._cache.read()
+        return summarise_said(self._project, said), said
+
+    async def _forget(self) -> None:
+        """Let the next page show what was changed."""
+        async with self._lock:  # a summary that is being made may have read before the change
+            self._known_at = -math.inf
+
     def _read_overview(self, _: Request, summary: Summary, said: AnswerColumns) -> dict[str, Any]:
         examples = _pick_examples(said) if self._project.kind == "image" else {}
         formats = {what: endings for what, (_, endings) in EXPORTS.items()}
@@ -285,16 +298,14 @@ class LeadPages:
 
     def _read_answers(self, request: Request, _: Summary, said: AnswerColumns) -> dict[str, Any]:
         given = request.query_params
-        names = self._project.class_names
         wanted = {name: given.get(name, "").replace("\0", "") for name in FILTERS}
-        class_ = names.index(wanted["class"]) + 1 if wanted["class"] in names else None
         with self._project.reading() as connection:
             rows = browse_answers(
                 connection,
                 item=wanted["item"],
-                class_=class_,
+                class_=wanted["class"],
                 person=wanted["person"],
-                state=wanted["state"] if wanted["state"] in STATES else "",
+                state=wanted["state"],
                 before=_read_number(given.get("before")),
                 most=ROWS + 1,
             )
@@ -303,7 +314,7 @@ class LeadPages:
             "is_more": len(rows) > ROWS,
             "is_first": "before" not in given,
             "wanted": wanted,
-            "class_names": names,
+            "class_names": self._project.class_names,
             "people": sorted(said.people),
         }
 
@@ -362,44 +373,31 @@ class LeadPages:
         write, endings = EXPORTS.get(what, (export_answers, ()))
         if ending not in endings:
             raise RefusedError(404, "there is no such export")
-        folder = Path(await run_in_threadpool(tempfile.mkdtemp))
-        remove = partial(shutil.rmtree, folder, ignore_errors=True)
-        path = folder / f"{self._project.name}-{what}.{ending}"
+        folder = TemporaryDirectory(ignore_cleanup_errors=True)
+        path = Path(folder.name) / f"{self._project.name}-{what}.{ending}"
         try:
             await run_in_threadpool(write, self._project, path)
         except ComesError as error:
-            await run_in_threadpool(remove)
+            folder.cleanup()
             raise RefusedError(409, str(error).rstrip(".")) from None
-        headers = {"Cache-Control": "no-store"}
-        return FileResponse(
-            path, filename=path.name, headers=headers, background=BackgroundTask(remove)
-        )
+        headers, remove = {"Cache-Control": "no-store"}, BackgroundTask(folder.cleanup)
+        return FileResponse(path, filename=path.name, headers=headers, background=remove)
 
     # ---- changes
 
     async def decide(self, request: Request) -> Response:
         """Store what the lead decides about a pair."""
         body, name = await read_body(request, DecisionBody), read_name(request) or LEAD
-        command = partial(decide_pair, item=body.item, class_=body.class_number, name=name)
-        await self._command(partial(command, verdict=body.verdict, now=time.time()))
+        await self._run(partial(decide_pair, **vars(body), name=name, now=time.time()))
         return JSONResponse({"decision": body.verdict, "name": name})
 
-    async def resolve(self, request: Request) -> Response:
-        """Mark a note as dealt with, or not."""
-        body = await read_body(request, NoteBody)
-        command = partial(resolve_note, number=body.note, is_resolved=body.is_resolved)
-        return await self._command(partial(command, now=time.time()))
-
-    async def leave_person_out(self, request: Request) -> Response:
-        """Leave the answers of a person out, or take them in again."""
-        body = await read_body(request, PersonBody)
-        command = partial(leave_out, name=body.name, is_left_out=body.is_left_out)
-        return await self._command(partial(command, now=time.time()))
-
-    async def freeze(self, request: Request) -> Response:
-        """Take no more answers, or go on."""
-        body = await read_body(request, SwitchBody)
-        return await self._command(partial(freeze, is_frozen=body.is_on, now=time.time()))
+    async def run_command(
+        self, kind: type[Body], command: Callable[..., None], request: Request
+    ) -> Response:
+        """Change what the body says."""
+        body = await read_body(request, kind)
+        await self._run(partial(command, **vars(body)))
+        return JSONResponse({"changed": True})
 
     async def make_link(self, request: Request) -> Response:
         """Make a link for somebody; its address is shown this once."""
@@ -430,29 +428,23 @@ class LeadPages:
             if not value:
                 self._project.write_setting(name, "")
 
-    async def switch_hints(self, request: Request) -> Response:
-        """Show what a model thinks on cards, or no longer."""
-        body = await read_body(request, SwitchBody)
-        await self._change(self._project.write_setting, SHOWS_HINTS, str(int(body.is_on)))
-        return JSONResponse({"changed": True})
-
     async def take_table(self, request: Request) -> Response:
         """Take known answers for control cards, or decisions, from a table."""
         purpose, name = request.path_params["purpose"], request.path_params["name"]
         if purpose not in ("controls", "decisions"):
             raise RefusedError(404, "there is no such table")
-        with tempfile.TemporaryDirectory() as folder:
+        try:
+            share = float(request.query_params.get("share", "0.05"))
+        except ValueError:
+            raise RefusedError(422, "the share must be a number, such as 0.05") from None
+        with TemporaryDirectory() as folder:
             path = await receive_file(request, Path(folder), name)
             if purpose == "decisions":
                 lead = read_name(request) or LEAD
                 count = await self._change(decide_pairs, self._project, path, lead)
                 return JSONResponse({"done": f"Stored {count} decisions."})
-            try:
-                share = float(request.query_params.get("share", "0.05"))
-            except ValueError:
-                raise RefusedError(422, "the share must be a number, such as 0.05") from None
             count = await self._change(set_controls, self._project, path, share)
-        return JSONResponse({"done": f"Stored {count} known answers."})
+            return JSONResponse({"done": f"Stored {count} known answers."})
 
     async def _change(self, work: Callable[..., Any], *given: Any) -> Any:
         """Change something in a thread; return what it gives, or refuse with what it says."""
@@ -463,51 +455,10 @@ class LeadPages:
         await self._forget()
         return result
 
-    async def _command(self, command: Any) -> Response:
+    async def _run(self, command: Callable[[Connection], None]) -> None:
+        """Change something in the writer."""
         await self._site.run_command(command)
         await self._forget()
-        return JSONResponse({"changed": True})
-
-    async def _forget(self) -> None:
-        """Let the next page show what was changed."""
-        if self._work is not None:
-            await asyncio.wait({self._work})  # it may have read before the change
-        self._known_at = -math.inf
-
-    # ---- what is known
-
-    async def _summarise(self) -> tuple[Summary, AnswerColumns]:
-        """Return what is known: now, or a moment ago where a new summary takes long."""
-        age = time.monotonic() - self._known_at
-        if self._known is None or age > FRESH:
-            if self._work is None:
-                self._work = asyncio.create_task(run_in_threadpool(self._read))
-                self._work.add_done_callback(self._end_work)
-            work, must_wait = self._work, self._known is None or age > OLDEST
-            await asyncio.wait({work}, timeout=None if must_wait else PATIENCE)
-            if must_wait:
-                work.result()  # raises what went wrong
-        assert self._known is not None
-        return self._known
-
-    def _read(self) -> None:
-        started = time.monotonic()
-        said = self._ledger.read()
-        self._known = summarise_said(self._project, said), said
-        self._known_at = started
-
-    def _end_work(self, work: "asyncio.Task[None]") -> None:
-        self._work = None
-        if not work.cancelled():
-            work.exception()  # whoever waits for it raises it
-
-    async def _prepare(self) -> None:
-        """Read the answers of a large project, so that the first page does not wait for them."""
-        try:
-            if await run_in_threadpool(self._project.count_cards) >= MANY:
-                await self._summarise()
-        except ComesError:
-            pass  # the page will say so
 
 
 def _read_number(given: str | None) -> int | None:
@@ -517,7 +468,7 @@ def _read_number(given: str | None) -> int | None:
 def _pick_examples(said: AnswerColumns) -> dict[int, list[int]]:
     """Return numbers of the latest items that somebody said yes about, by class (from 0)."""
     found: dict[int, list[int]] = {}
-    item, class_ = said.pairs[said.question[said.word == YES]].T
+    item, class_ = said.pairs[:, said.question[said.word == YES]]
     for number in np.unique(class_):
         latest = 1 + item[class_ == number][::-1]
         found[int(number)] = list(dict.fromkeys(latest[: 4 * EXAMPLES].tolist()))[:EXAMPLES]
