@@ -62,24 +62,30 @@ def decide_pair(
 
     None takes the decision back.
     """
-    own = cards.c.item_id == item, cards.c.class_id == class_number, cards.c.turn <= DECISION
-    asked = connection.execute(select(cards).where(*own).order_by(cards.c.turn)).all()
+    about = cards.c.item_id == item, cards.c.class_id == class_number, cards.c.turn <= DECISION
+    asked = connection.execute(select(cards).where(*about).order_by(cards.c.turn)).all()
     if not asked:
         raise RefusedError(404, "nobody was asked about this item and class")
-    card = asked[-1].id
+    card, own = asked[-1].id, {"annotator": name, "tab": LEADS_TAB}
     if asked[-1].turn < DECISION:
         if verdict is None:
             return
-        row = {"item_id": item, "class_id": class_number, "turn": DECISION, "is_done": True}
-        row |= {"source": asked[0].source, "position": asked[0].position}
-        row |= {"annotator": name, "tab": LEADS_TAB}
-        card = connection.execute(insert(cards).values(row).returning(cards.c.id)).scalar_one()
+        new = insert(cards).values(
+            item_id=item,
+            class_id=class_number,
+            turn=DECISION,
+            source=asked[0].source,
+            position=asked[0].position,
+            is_done=True,
+            **own,
+        )
+        card = connection.execute(new.returning(cards.c.id)).scalar_one()
     stands = answers.c.card_id == card, answers.c.undone_at.is_(None)
     connection.execute(update(answers).where(*stands).values(undone_at=now))
     if verdict is not None:
-        said = {"card_id": card, "annotator": name, "tab": LEADS_TAB, "answer": verdict}
-        said |= {"key": f"decision-{secrets.token_hex(8)}", "answered_at": now}
-        connection.execute(insert(answers).values(said))
+        key = f"decision-{secrets.token_hex(8)}"
+        said = {"card_id": card, "key": key, "answer": verdict, "answered_at": now}
+        connection.execute(insert(answers).values(**said, **own))
 
 
 def find_disagreements(said: AnswerColumns, *, with_decided: bool = False) -> list[Pair]:

@@ -148,8 +148,9 @@ class AnswerCache:
         if n_undone != np.count_nonzero(stands == 0):
             undone = fetch_all(connection, select(answers.c.id).where(is_undone))
             stands[np.isin(self._answers["id"], undone)] = 0
-        n_known = len(self._cards["id"]), np.count_nonzero(self._cards["source"] != _RANDOM)
-        return bool((*n_known, len(stands)) == (n_cards, n_others, n_answers))
+        is_other = self._cards["source"] != _RANDOM
+        has_cards = n_cards == len(is_other) and n_others == np.count_nonzero(is_other)
+        return bool(has_cards and n_answers == len(stands))
 
     def _combine(self, left_out: list[str], n_classes: int) -> AnswerColumns:
         """Return what stands, with the cards that it is about."""
@@ -290,10 +291,10 @@ def summarise_classes(
     counts = said.counts & ~is_chosen
     by_people = count_words(said, counts & said.is_card)
     decided = count_words(said, counts & said.is_decision)
-    is_decided = decided.any(axis=0)
+    is_decided = decided.sum(axis=0) > 0
     no, maybe, yes, _ = np.where(is_decided, decided, by_people) > 0
     excluded, confirmed = no & ~maybe & ~yes, yes & ~no & ~maybe
-    is_drawn = count_words(said, counts & (said.source == _RANDOM))[:SKIP].any(axis=0)
+    is_drawn = count_words(said, counts & (said.source == _RANDOM))[:SKIP].sum(axis=0) > 0
     class_ = said.pairs[1]
 
     def count(questions: BoolArray) -> IntArray:
@@ -310,7 +311,7 @@ def summarise_classes(
     n_done = np.bincount(of_class[said.is_card], minlength=n)
     n_open = said.n_cards_of - n_done
     pace, mean_pace = measure_paces(said.seconds[own], of_class[own], n)
-    missing, left = count_missing(n_excluded, n_asked), n_items - count(by_people.any(axis=0))
+    missing, left = count_missing(n_excluded, n_asked), n_items - count(by_people.sum(axis=0) > 0)
     columns = {
         "name": np.array(names, dtype=object),
         "n_cards": said.n_cards_of,

@@ -233,8 +233,7 @@ class LeadPages:
         self._lock = asyncio.Lock()
         self._known: tuple[Summary, AnswerColumns] | None = None
         self._known_at = -math.inf
-        # The answers of a large project are read while the server starts.
-        site.preparations.append(partial(run_in_threadpool, self._cache.read))
+        site.preparations.append(self._prepare)
         pages: dict[str, ReadPage] = {
             "": self._read_overview,
             "answers": self._read_answers,
@@ -243,7 +242,7 @@ class LeadPages:
             "people": self._read_people,
             "settings": self._read_settings,
         }
-        changes = {
+        changes: dict[str, Callable[..., Any]] = {
             "decide": self.decide,
             "link": self.make_link,
             "revoke": self.revoke_links,
@@ -263,6 +262,10 @@ class LeadPages:
             Route("/api/lead/table/{purpose}/{name}", self.take_table, methods=["PUT"]),
             Route("/setup", RedirectResponse("/lead")),
         ]
+
+    async def _prepare(self) -> None:
+        """Read the answers, which takes a second in a large project, while the server starts."""
+        await run_in_threadpool(self._cache.read)
 
     # ---- pages
 
