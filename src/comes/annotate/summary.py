@@ -292,7 +292,7 @@ def summarise_classes(
     by_people = count_words(said, counts & said.is_card)
     decided = count_words(said, counts & said.is_decision)
     is_decided = decided.sum(axis=0) > 0
-    no, maybe, yes, _ = np.where(is_decided, decided, by_people) > 0
+    no, maybe, yes, _ = np.where(is_decided, decided > 0, by_people > 0)
     excluded, confirmed = no & ~maybe & ~yes, yes & ~no & ~maybe
     is_drawn = count_words(said, counts & (said.source == _RANDOM))[:SKIP].sum(axis=0) > 0
     class_ = said.pairs[1]
