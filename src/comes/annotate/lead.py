@@ -7,7 +7,7 @@ is known of the pair: nothing else that was said about it counts in counts and e
 import secrets
 import time
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -155,20 +155,19 @@ EXCERPT = 240  # characters of a text
 
 def browse_answers(
     connection: Connection,
+    wanted: Mapping[str, str],
     *,
-    item: str = "",
-    class_: str = "",
-    person: str = "",
-    state: str = "",
     before: int | None = None,
     most: int = 50,
 ) -> list[dict[str, Any]]:
     """Return answers with what they are about, the newest first: those that stand, or of a state.
 
-    ``item`` is a part of the item's name; ``before`` is the number of an answer that came later.
-    Each row has the ``history`` of its pair and the ``decision`` about it.
+    What is wanted is a part of the ``item``'s name, a ``class``, a ``person`` and a ``state``;
+    ``before`` is the number of an answer that came later. Each row has the ``history`` of its pair
+    and the ``decision`` about it.
     """
     stands, is_leads = answers.c.undone_at.is_(None), answers.c.tab == LEADS_TAB
+    state = wanted.get("state", "")
     in_state: dict[str, tuple[ColumnElement[bool], ...]] = {
         "": (stands, ~is_leads),
         "decided": (stands, is_leads),
@@ -176,16 +175,15 @@ def browse_answers(
         "control": (stands, cards.c.source == CONTROL),
         "hint": (stands, answers.c.hint.is_not(None)),
     }
-    wanted = [*in_state.get(state, (stands, ~is_leads, answers.c.answer == state))]
-    if item:
-        wanted.append(items.c.name.icontains(item, autoescape=True))
-    if class_:
-        wanted.append(classes.c.name == class_)
-    if person:
-        wanted.append(answers.c.annotator == person)
+    query = _select(answers, func.substr(items.c.text, 1, EXCERPT).label("text"))
+    query = query.where(*in_state.get(state, (stands, ~is_leads, answers.c.answer == state)))
+    if item := wanted.get("item"):
+        query = query.where(items.c.name.icontains(item, autoescape=True))
+    for name, column in (("class", classes.c.name), ("person", answers.c.annotator)):
+        if wanted.get(name):
+            query = query.where(column == wanted[name])
     if before is not None:
-        wanted.append(answers.c.id < before)
-    query = _select(answers, func.substr(items.c.text, 1, EXCERPT).label("text")).where(*wanted)
+        query = query.where(answers.c.id < before)
     found = connection.execute(query.order_by(answers.c.id.desc()).limit(most)).all()
     histories = read_histories(connection, [(row.item, row.class_number) for row in found])
     rows = []

@@ -30,7 +30,6 @@ from comes.annotate.schema import (
     RANDOM,
     answers,
     cards,
-    classes,
     fetch_all,
     people,
 )
@@ -81,8 +80,8 @@ class AnswerColumns:
     Each answer has a place in arrays of one length. Items and classes are numbered from 0.
     """
 
-    n_cards_of: IntArray  # cards of each class, other than the lead's and control cards
-    n_questions_of: IntArray  # (item, class) pairs of each class that have a card
+    card_class: IntArray  # of each card that is neither the lead's nor a control card
+    n_questions: int  # (item, class) pairs that have such a card
     pairs: IntArray  # item and class of each question; (2, questions)
     id: IntArray
     question: IntArray  # place in pairs
@@ -121,8 +120,7 @@ class AnswerCache:
                 self._read_new(connection)
             gone = select(people.c.name).where(people.c.left_out_at.is_not(None))
             left_out = list(connection.execute(gone).scalars())
-            n_classes = connection.execute(select(func.max(classes.c.id))).scalar_one() or 0
-            return self._combine(left_out, n_classes)
+            return self._combine(left_out)
 
     def _read_new(self, connection: Connection) -> bool:
         """Read what is new; return whether the cache has what there is."""
@@ -152,7 +150,7 @@ class AnswerCache:
         has_cards = n_cards == len(is_other) and n_others == np.count_nonzero(is_other)
         return bool(has_cards and n_answers == len(stands))
 
-    def _combine(self, left_out: list[str], n_classes: int) -> AnswerColumns:
+    def _combine(self, left_out: list[str]) -> AnswerColumns:
         """Return what stands, with the cards that it is about."""
         stands = self._answers["stands"] > 0
         given = {name: column[stands] for name, column in self._answers.items()}
@@ -161,10 +159,10 @@ class AnswerCache:
         is_control, is_decision = source == _CONTROL, given["is_decision"] > 0
         person = given["person"].astype(np.int64)
         is_left_out = np.isin(list(self._people), left_out)
-        class_, turn = self._cards["class_"].astype(np.int64), self._cards["turn"]
+        turn = self._cards["turn"]
         return AnswerColumns(
-            n_cards_of=np.bincount(class_[turn < DECISION], minlength=n_classes),
-            n_questions_of=np.bincount(class_[turn == 0], minlength=n_classes),
+            card_class=self._cards["class_"][turn < DECISION].astype(np.int64),
+            n_questions=int(np.count_nonzero(turn == 0)),
             pairs=self._pairs,
             id=given["id"].astype(np.int64),
             question=self._question[card],
@@ -308,13 +306,14 @@ def summarise_classes(
     pairs = np.array([np.bincount(class_, weights, minlength=n) for weights in both])
 
     own, is_skip, of_class = said.counts & said.is_card, said.word == SKIP, class_[said.question]
+    n_cards = np.bincount(said.card_class, minlength=n)
     n_done = np.bincount(of_class[said.is_card], minlength=n)
-    n_open = said.n_cards_of - n_done
+    n_open = n_cards - n_done
     pace, mean_pace = measure_paces(said.seconds[own], of_class[own], n)
     missing, left = count_missing(n_excluded, n_asked), n_items - count(by_people.sum(axis=0) > 0)
     columns = {
         "name": np.array(names, dtype=object),
-        "n_cards": said.n_cards_of,
+        "n_cards": n_cards,
         "n_done": n_done,
         "n_skipped": np.bincount(of_class[own & is_skip], minlength=n),
         "n_asked": n_asked,
@@ -374,10 +373,9 @@ def divide(part: IntArray, whole: IntArray) -> FloatArray:
         return np.divide(part, whole)
 
 
-def bound_share(part: npt.ArrayLike, whole: npt.ArrayLike, level: float = CONFIDENCE) -> Any:
+def bound_share(part: Any, whole: Any) -> Any:
     """Return upper bounds of Clopper and Pearson on shares; 1 if nothing is known."""
-    part, whole = np.asarray(part), np.asarray(whole)
-    return np.where(part == whole, 1.0, betaincinv(part + 1, whole - part, level))
+    return np.where(part == whole, 1.0, betaincinv(part + 1, whole - part, CONFIDENCE))
 
 
 @dataclass(frozen=True)
@@ -394,8 +392,6 @@ class PersonSummary:
     agreement: float  # share of those that are no where this person says no, and not elsewhere
     n_controls: int  # control cards that were answered
     n_right: int
-    right_lower: float  # interval of the share of right answers
-    right_upper: float
     is_left_out: bool
     n_answers: int  # other than skip, control cards not counted
 
@@ -416,7 +412,6 @@ def summarise_people(said: AnswerColumns) -> tuple[PersonSummary, ...]:
     n_right = np.bincount(said.person[is_control & (said.word == said.known)], minlength=n)
     last = np.zeros(n)
     np.maximum.at(last, said.person[own], said.at[own])
-    right_lower, right_upper = bound_both_sides(n_right, n_controls)
     columns = {
         "name": np.array(said.people, dtype=object),
         "n_no": words[:, NO],
@@ -428,8 +423,6 @@ def summarise_people(said: AnswerColumns) -> tuple[PersonSummary, ...]:
         "agreement": divide(np.bincount(person, same, minlength=n), n_pairs),
         "n_controls": n_controls,
         "n_right": n_right,
-        "right_lower": right_lower,
-        "right_upper": right_upper,
         "is_left_out": said.left_out,
         "n_answers": words.sum(axis=1),
     }
@@ -437,13 +430,6 @@ def summarise_people(said: AnswerColumns) -> tuple[PersonSummary, ...]:
     rows = zip(n_given, list_rows(columns), strict=True)
     found = [PersonSummary(**row) for count, row in rows if count]
     return tuple(sorted(found, key=attrgetter("name")))
-
-
-def bound_both_sides(part: npt.ArrayLike, whole: npt.ArrayLike) -> tuple[Any, Any]:
-    """Return Clopper and Pearson's intervals of shares; 0 and 1 if nothing is known."""
-    level = (1 + CONFIDENCE) / 2
-    lower = 1 - bound_share(np.subtract(whole, part), whole, level)
-    return lower, bound_share(part, whole, level)
 
 
 RECENT = 1800.0  # seconds by which the present pace is measured
@@ -544,10 +530,10 @@ def summarise_said(project: Project, said: AnswerColumns) -> Summary:
     return Summary(
         n_items=n_items,
         n_classes=len(names),
-        n_cards=int(said.n_cards_of.sum()),
+        n_cards=len(said.card_class),
         n_done=len(at),
         n_answers=int(np.count_nonzero(said.counts & said.is_card & (said.word != SKIP))),
-        n_saved=n_items * len(names) - int(said.n_questions_of.sum()),
+        n_saved=n_items * len(names) - said.n_questions,
         agreement=agreement,
         classes=rows,
         people=summarise_people(said),

@@ -21,44 +21,14 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from comes.annotate.asking import (
-    ASKS_YES,
-    GUIDELINES,
-    LANGUAGE,
-    LANGUAGES,
-    LONGEST_QUESTION,
-    QUESTION,
-    default_template,
-    read_asking,
-)
+from comes.annotate import asking, lead
 from comes.annotate.cards import CONTROL_SHARE, SHOWS_HINTS, Number, RefusedError
 from comes.annotate.exchange import export_answers, export_raw_answers
 from comes.annotate.grow import set_controls
-from comes.annotate.lead import (
-    LEAD,
-    Verdict,
-    browse_answers,
-    decide_pair,
-    decide_pairs,
-    find_disagreements,
-    freeze,
-    leave_out,
-    list_notes,
-    resolve_note,
-    show_disagreements,
-    show_hints,
-)
 from comes.annotate.links import Role, list_links, make_link, revoke_links
 from comes.annotate.project import Project
-from comes.annotate.schema import controls, hints
-from comes.annotate.summary import (
-    SKIP,
-    YES,
-    AnswerCache,
-    AnswerColumns,
-    Summary,
-    summarise_said,
-)
+from comes.annotate.schema import controls, hints, settings
+from comes.annotate.summary import SKIP, YES, AnswerCache, AnswerColumns, Summary, summarise_said
 from comes.annotate.web.app import (
     NEEDS_TOKEN,
     Body,
@@ -70,7 +40,7 @@ from comes.annotate.web.app import (
     render,
 )
 from comes.errors import ComesError
-from comes.files import check_file_target, replacing_file
+from comes.files import replacing_file
 
 BOUNDS = ["class_prior", "lower", "upper"]  # of a table of priors
 
@@ -83,7 +53,6 @@ def write_overview(
     ``priors`` has the columns label, class_prior, lower and upper, as from
     `comes.priors.prior_table`: estimates need features, which a project does not have.
     """
-    target = check_file_target(path)
     said = AnswerCache(project).read()
     summary = summarise_said(project, said)
     static = files("comes.annotate.web").joinpath("static")
@@ -96,7 +65,7 @@ def write_overview(
         style="\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets),
         priors={} if priors is None else priors.set_index("label")[BOUNDS].to_dict("index"),
     )
-    with replacing_file(target) as temporary:
+    with replacing_file(path) as temporary:
         temporary.write_text(page, encoding="utf-8", errors="replace")
     return summary
 
@@ -162,65 +131,50 @@ EXPORTS: dict[str, tuple[Callable[[Project, Path], Any], tuple[str, ...]]] = {
 }
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
-ServerPath = Annotated[str, StringConstraints(max_length=1000, strip_whitespace=True)]
 
 
-class DecisionBody(Body):
-    """What the lead decides about a pair; null takes the decision back."""
-
+class _DecisionBody(Body):
     item: Number
     class_number: Number
-    verdict: Verdict | None
+    verdict: lead.Verdict | None  # null takes the decision back
 
 
-class NoteBody(Body):
-    """Whether a note is dealt with."""
-
+class _NoteBody(Body):
     note: Number
     is_resolved: bool
 
 
-class PersonBody(Body):
-    """Whether the answers of a person are left out."""
-
+class _PersonBody(Body):
     name: Name
     is_left_out: bool
 
 
-class LinkBody(Body):
-    """A link to make."""
-
+class _LinkBody(Body):
     role: Role
     name: Name
 
 
-class RevokeBody(Body):
-    """The number of a link to revoke; null revokes all."""
-
-    number: Name | None
+class _RevokeBody(Body):
+    number: Name | None  # null revokes all
 
 
-class AskingBody(Body):
-    """How the project asks; an empty question is the usual one."""
-
-    question: Annotated[str, StringConstraints(strip_whitespace=True)]
+class _AskingBody(Body):
+    question: Annotated[str, StringConstraints(strip_whitespace=True)]  # empty for the usual one
     asks_yes: bool
     language: Literal["en", "de"]
-    guidelines: ServerPath
+    guidelines: Annotated[str, StringConstraints(max_length=1000, strip_whitespace=True)]
 
 
-class SwitchBody(Body):
-    """Whether something is on."""
-
+class _SwitchBody(Body):
     is_on: bool
 
 
 ReadPage = Callable[[Request, Summary, AnswerColumns], dict[str, Any]]
 COMMANDS: dict[str, tuple[type[Body], Callable[..., None]]] = {  # take the fields of the body
-    "note": (NoteBody, resolve_note),
-    "person": (PersonBody, leave_out),
-    "freeze": (SwitchBody, freeze),
-    "hints": (SwitchBody, show_hints),
+    "note": (_NoteBody, lead.resolve_note),
+    "person": (_PersonBody, lead.leave_out),
+    "freeze": (_SwitchBody, lead.freeze),
+    "hints": (_SwitchBody, lead.show_hints),
 }
 
 
@@ -231,8 +185,7 @@ class LeadPages:
         self._site, self._project = site, site.project
         self._cache = AnswerCache(site.project)
         self._lock = asyncio.Lock()
-        self._known: tuple[Summary, AnswerColumns] | None = None
-        self._known_at = -math.inf
+        self._known: tuple[float, Summary, AnswerColumns] | None = None  # and since when
         site.preparations.append(self._prepare)
         pages: dict[str, ReadPage] = {
             "": self._read_overview,
@@ -243,23 +196,23 @@ class LeadPages:
             "settings": self._read_settings,
         }
         changes: dict[str, Callable[..., Any]] = {
-            "decide": self.decide,
-            "link": self.make_link,
-            "revoke": self.revoke_links,
-            "asking": self.change_asking,
-            **{name: partial(self.run_command, *how) for name, how in COMMANDS.items()},
+            "decide": self._decide,
+            "link": self._make_link,
+            "revoke": self._revoke_links,
+            "asking": self._change_asking,
+            **{name: partial(self._run_command, *how) for name, how in COMMANDS.items()},
         }
         self.routes = [
             *(
                 Route(f"/lead/{tab}".rstrip("/"), partial(self._show, tab or "overview", read))
                 for tab, read in pages.items()
             ),
-            Route("/lead/export/{what}.{ending}", self.export),
+            Route("/lead/export/{what}.{ending}", self._export),
             *(
                 Route(f"/api/lead/{name}", change, methods=["POST"])
                 for name, change in changes.items()
             ),
-            Route("/api/lead/table/{purpose}/{name}", self.take_table, methods=["PUT"]),
+            Route("/api/lead/table/{purpose}/{name}", self._take_table, methods=["PUT"]),
             Route("/setup", RedirectResponse("/lead")),
         ]
 
@@ -271,11 +224,9 @@ class LeadPages:
 
     async def _show(self, tab: str, read: ReadPage, request: Request) -> Response:
         async with self._lock:  # one summary for all who wait
-            if self._known is None or time.monotonic() > self._known_at + FRESH:
-                started = time.monotonic()
+            if self._known is None or time.monotonic() > self._known[0] + FRESH:
                 self._known = await run_in_threadpool(self._summarise)
-                self._known_at = started
-            summary, said = self._known
+            _, summary, said = self._known
         values: dict[str, Any] = {"tab": tab, "mode": "lead", "role": "lead"}
         values |= {"name": read_name(request), "summary": summary, "kind": self._project.kind}
 
@@ -285,14 +236,14 @@ class LeadPages:
 
         return await run_in_threadpool(render_tab)
 
-    def _summarise(self) -> tuple[Summary, AnswerColumns]:
-        said = self._cache.read()
-        return summarise_said(self._project, said), said
+    def _summarise(self) -> tuple[float, Summary, AnswerColumns]:
+        started, said = time.monotonic(), self._cache.read()
+        return started, summarise_said(self._project, said), said
 
     async def _forget(self) -> None:
         """Let the next page show what was changed."""
         async with self._lock:  # a summary that is being made may have read before the change
-            self._known_at = -math.inf
+            self._known = None
 
     def _read_overview(self, _: Request, summary: Summary, said: AnswerColumns) -> dict[str, Any]:
         examples = _pick_examples(said) if self._project.kind == "image" else {}
@@ -303,15 +254,8 @@ class LeadPages:
         given = request.query_params
         wanted = {name: given.get(name, "").replace("\0", "") for name in FILTERS}
         with self._project.reading() as connection:
-            rows = browse_answers(
-                connection,
-                item=wanted["item"],
-                class_=wanted["class"],
-                person=wanted["person"],
-                state=wanted["state"],
-                before=_read_number(given.get("before")),
-                most=ROWS + 1,
-            )
+            before = _read_number(given.get("before"))
+            rows = lead.browse_answers(connection, wanted, before=before, most=ROWS + 1)
         return {
             "rows": rows[:ROWS],
             "is_more": len(rows) > ROWS,
@@ -325,10 +269,10 @@ class LeadPages:
         self, request: Request, _: Summary, said: AnswerColumns
     ) -> dict[str, Any]:
         with_decided = "decided" in request.query_params
-        pairs = find_disagreements(said, with_decided=with_decided)
+        pairs = lead.find_disagreements(said, with_decided=with_decided)
         start = _read_number(request.query_params.get("from")) or 0
         with self._project.reading() as connection:
-            shown = show_disagreements(connection, pairs[start : start + AT_ONCE])
+            shown = lead.show_disagreements(connection, pairs[start : start + AT_ONCE])
         return {
             "pairs": shown,
             "start": start,
@@ -339,39 +283,38 @@ class LeadPages:
 
     def _read_notes(self, *_: Any) -> dict[str, Any]:
         with self._project.reading() as connection:
-            return {"rows": list_notes(connection)}
+            return {"rows": lead.list_notes(connection)}
 
     def _read_people(self, request: Request, *_: Any) -> dict[str, Any]:
-        return {
-            "links": list_links(self._project)[::-1],
-            "needs_token": request.scope[NEEDS_TOKEN],
-        }
+        links = list_links(self._project)
+        return {"links": links[::-1], "needs_token": request.scope[NEEDS_TOKEN]}
 
     def _read_settings(self, *_: Any) -> dict[str, Any]:
+        kind = self._project.kind
         with self._project.reading() as connection:
-            asked = read_asking(connection)
+            stored = {
+                row.name: row.value for row in connection.execute(select(settings)) if row.value
+            }
             n_controls, n_hints = (
                 connection.execute(select(func.count()).select_from(table)).scalar_one()
                 for table in (controls, hints)
             )
-        language = asked.get(LANGUAGE, "en")
         return {
-            "question": asked.get(QUESTION, ""),
-            "usual": {code: default_template(self._project.kind, code) for code in LANGUAGES},
-            "longest": LONGEST_QUESTION,
-            "asks_yes": asked.get(ASKS_YES) != "0",
-            "chosen": language,
-            "languages": LANGUAGES,
-            "guidelines": asked.get(GUIDELINES, ""),
+            "question": stored.get(asking.QUESTION, ""),
+            "usual": {code: asking.default_template(kind, code) for code in asking.LANGUAGES},
+            "longest": asking.LONGEST_QUESTION,
+            "asks_yes": stored.get(asking.ASKS_YES) != "0",
+            "chosen": stored.get(asking.LANGUAGE, "en"),
+            "languages": asking.LANGUAGES,
+            "guidelines": stored.get(asking.GUIDELINES, ""),
             "class_names": self._project.class_names,
             "n_controls": n_controls,
-            "share": float(self._project.read_setting(CONTROL_SHARE) or 0.05),
+            "share": float(stored.get(CONTROL_SHARE, 0.05)),
             "n_hints": n_hints,
-            "shows_hints": self._project.read_setting(SHOWS_HINTS) == "1",
+            "shows_hints": stored.get(SHOWS_HINTS) == "1",
         }
 
-    async def export(self, request: Request) -> Response:
-        """Send the answers as a file of the wanted kind."""
+    async def _export(self, request: Request) -> Response:
         what, ending = request.path_params["what"], request.path_params["ending"]
         write, endings = EXPORTS.get(what, (export_answers, ()))
         if ending not in endings:
@@ -388,50 +331,46 @@ class LeadPages:
 
     # ---- changes
 
-    async def decide(self, request: Request) -> Response:
-        """Store what the lead decides about a pair."""
-        body, name = await read_body(request, DecisionBody), read_name(request) or LEAD
-        await self._run(partial(decide_pair, **vars(body), name=name, now=time.time()))
+    async def _decide(self, request: Request) -> Response:
+        body, name = await read_body(request, _DecisionBody), read_name(request) or lead.LEAD
+        await self._run(partial(lead.decide_pair, **vars(body), name=name, now=time.time()))
         return JSONResponse({"decision": body.verdict, "name": name})
 
-    async def run_command(
+    async def _run_command(
         self, kind: type[Body], command: Callable[..., None], request: Request
     ) -> Response:
-        """Change what the body says."""
         body = await read_body(request, kind)
         await self._run(partial(command, **vars(body)))
         return JSONResponse({"changed": True})
 
-    async def make_link(self, request: Request) -> Response:
+    async def _make_link(self, request: Request) -> Response:
         """Make a link for somebody; its address is shown this once."""
-        body = await read_body(request, LinkBody)
+        body = await read_body(request, _LinkBody)
         token = await self._change(make_link, self._project, body.role, body.name)
         stored = await run_in_threadpool(self._project.read_setting, ADDRESSES)
         known = json.loads(stored) if stored else [str(request.base_url)]
         return JSONResponse({"links": [f"{start.rstrip('/')}/?token={token}" for start in known]})
 
-    async def revoke_links(self, request: Request) -> Response:
-        """Revoke a link, or all."""
-        body = await read_body(request, RevokeBody)
+    async def _revoke_links(self, request: Request) -> Response:
+        body = await read_body(request, _RevokeBody)
         revoked = await self._change(revoke_links, self._project, body.number)
         return JSONResponse({"revoked": len(revoked)})
 
-    async def change_asking(self, request: Request) -> Response:
-        """Change the question, the answers there are, the language, or the guidelines."""
-        body = await read_body(request, AskingBody)
+    async def _change_asking(self, request: Request) -> Response:
+        body = await read_body(request, _AskingBody)
         if body.guidelines:
             check_place(body.guidelines, is_open=not request.scope[NEEDS_TOKEN])
         await self._change(self._store_asking, body)
         return JSONResponse({"done": "Saved. Pages that are open follow when they are reloaded."})
 
-    def _store_asking(self, body: AskingBody) -> None:
+    def _store_asking(self, body: _AskingBody) -> None:
         how = body.asks_yes, body.language, body.guidelines or None
         self._project.change_asking(body.question or None, *how)
-        for name, value in ((QUESTION, body.question), (GUIDELINES, body.guidelines)):
+        for name, value in ((asking.QUESTION, body.question), (asking.GUIDELINES, body.guidelines)):
             if not value:
                 self._project.write_setting(name, "")
 
-    async def take_table(self, request: Request) -> Response:
+    async def _take_table(self, request: Request) -> Response:
         """Take known answers for control cards, or decisions, from a table."""
         purpose, name = request.path_params["purpose"], request.path_params["name"]
         if purpose not in ("controls", "decisions"):
@@ -443,8 +382,8 @@ class LeadPages:
         with TemporaryDirectory() as folder:
             path = await receive_file(request, Path(folder), name)
             if purpose == "decisions":
-                lead = read_name(request) or LEAD
-                count = await self._change(decide_pairs, self._project, path, lead)
+                name = read_name(request) or lead.LEAD
+                count = await self._change(lead.decide_pairs, self._project, path, name)
                 return JSONResponse({"done": f"Stored {count} decisions."})
             count = await self._change(set_controls, self._project, path, share)
             return JSONResponse({"done": f"Stored {count} known answers."})
