@@ -240,7 +240,7 @@ def test_taking_back_a_decision_that_is_not_there_changes_nothing(projects: Proj
 
     project = torn_project(projects)
     with project.writing() as connection:
-        decide_pair(connection, 1, 1, None, "Lea", 1.0)
+        decide_pair(connection, 1, 1, None, "Lea")
         assert refusal(lambda: resolve_note(connection, 5, True)).status == 404
     assert len(all_cards(project)) == 12
     assert len(find_disagreements(AnswerCache(project).read(), with_decided=True)) == 3

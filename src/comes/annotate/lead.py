@@ -51,12 +51,7 @@ LEAD = "the lead"  # who decides, unless it is a person with a name
 
 
 def decide_pair(
-    connection: Connection,
-    item: int,
-    class_number: int,
-    verdict: Verdict | None,
-    name: str,
-    now: float,
+    connection: Connection, item: int, class_number: int, verdict: Verdict | None, name: str
 ) -> None:
     """Store what the lead decides about a pair, in place of an earlier decision.
 
@@ -66,7 +61,7 @@ def decide_pair(
     asked = connection.execute(select(cards).where(*about).order_by(cards.c.turn)).all()
     if not asked:
         raise RefusedError(404, "nobody was asked about this item and class")
-    card, own = asked[-1].id, {"annotator": name, "tab": LEADS_TAB}
+    card, own, now = asked[-1].id, {"annotator": name, "tab": LEADS_TAB}, time.time()
     if asked[-1].turn < DECISION:
         if verdict is None:
             return
@@ -246,7 +241,7 @@ def decide_pairs(project: Project, decisions: str | Path | pd.DataFrame, name: s
     try:
         with project.writing() as connection:
             for item, class_, verdict in rows:
-                decide_pair(connection, item, class_, verdict, name, time.time())
+                decide_pair(connection, item, class_, verdict, name)
     except RefusedError as refused:
         raise ComesError(
             f"a decision must be about an item and a class that somebody was asked about; got "

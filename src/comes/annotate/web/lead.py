@@ -333,7 +333,7 @@ class LeadPages:
 
     async def _decide(self, request: Request) -> Response:
         body, name = await read_body(request, _DecisionBody), read_name(request) or lead.LEAD
-        await self._run(partial(lead.decide_pair, **vars(body), name=name, now=time.time()))
+        await self._run(partial(lead.decide_pair, **vars(body), name=name))
         return JSONResponse({"decision": body.verdict, "name": name})
 
     async def _run_command(
