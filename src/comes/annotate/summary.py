@@ -83,7 +83,6 @@ class AnswerColumns:
     card_class: IntArray  # of each card that is neither the lead's nor a control card
     n_questions: int  # (item, class) pairs that have such a card
     pairs: IntArray  # item and class of each question; (2, questions)
-    id: IntArray
     question: IntArray  # place in pairs
     source: IntArray  # place in SOURCES
     known: IntArray  # the right answer on a control card, a place in WORDS; else -1
@@ -164,7 +163,6 @@ class AnswerCache:
             card_class=self._cards["class_"][turn < DECISION].astype(np.int64),
             n_questions=int(np.count_nonzero(turn == 0)),
             pairs=self._pairs,
-            id=given["id"].astype(np.int64),
             question=self._question[card],
             source=np.where((given["is_hinted"] > 0) & ~is_control, _HINT, source),
             known=self._cards["known"].astype(np.int64)[card],
@@ -383,6 +381,7 @@ class PersonSummary:
     """What one person did."""
 
     name: str
+    n_answers: int  # other than skip, control cards not counted
     n_no: int
     n_maybe: int
     n_yes: int
@@ -393,42 +392,39 @@ class PersonSummary:
     n_controls: int  # control cards that were answered
     n_right: int
     is_left_out: bool
-    n_answers: int  # other than skip, control cards not counted
 
 
 def summarise_people(said: AnswerColumns) -> tuple[PersonSummary, ...]:
     """Return what each person did, by name; the lead's decisions are not among it."""
-    n, own = len(said.people), ~said.is_decision
-    given, is_control = (
-        rows & (said.word != SKIP) for rows in (said.is_card, said.source == _CONTROL)
-    )
-    person, question, word = said.person[given], said.question[given], said.word[given]
-    words = np.bincount(3 * person + word, minlength=3 * n).reshape(n, 3)
+    n, own, is_said = len(said.people), ~said.is_decision, said.word != SKIP
+    given, controls = said.is_card & is_said, (said.source == _CONTROL) & is_said
+
+    def count(rows: BoolArray) -> IntArray:
+        return np.bincount(said.person[rows], minlength=n)
+
+    person, question, is_no = said.person[given], said.question[given], said.word[given] == NO
     asked = count_words(said, given)
     n_no, n_said = asked[NO], asked.sum(axis=0)
-    same = np.where(word == NO, n_no[question], (n_said - n_no)[question]) - 1
+    same = np.where(is_no, n_no[question], (n_said - n_no)[question]) - 1
     n_pairs = np.bincount(person, n_said[question] - 1, minlength=n).astype(np.int64)
-    n_controls = np.bincount(said.person[is_control], minlength=n)
-    n_right = np.bincount(said.person[is_control & (said.word == said.known)], minlength=n)
     last = np.zeros(n)
     np.maximum.at(last, said.person[own], said.at[own])
     columns = {
         "name": np.array(said.people, dtype=object),
-        "n_no": words[:, NO],
-        "n_maybe": words[:, MAYBE],
-        "n_yes": words[:, YES],
+        "n_answers": count(given),
+        "n_no": count(given & (said.word == NO)),
+        "n_maybe": count(given & (said.word == MAYBE)),
+        "n_yes": count(given & (said.word == YES)),
         "seconds": measure_paces(said.seconds[own], said.person[own], n)[0],
         "last": last,
         "n_pairs": n_pairs,
         "agreement": divide(np.bincount(person, same, minlength=n), n_pairs),
-        "n_controls": n_controls,
-        "n_right": n_right,
+        "n_controls": count(controls),
+        "n_right": count(controls & (said.word == said.known)),
         "is_left_out": said.left_out,
-        "n_answers": words.sum(axis=1),
     }
-    n_given = np.bincount(said.person[own], minlength=n)
-    rows = zip(n_given, list_rows(columns), strict=True)
-    found = [PersonSummary(**row) for count, row in rows if count]
+    rows = zip(count(own), list_rows(columns), strict=True)
+    found = [PersonSummary(**row) for n_given, row in rows if n_given]
     return tuple(sorted(found, key=attrgetter("name")))
 
 
