@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 from starlette.testclient import TestClient
 
 from annotation_site import HERE, join
@@ -24,7 +24,7 @@ from comes.annotate.lead import (
     leave_out,
     show_disagreements,
 )
-from comes.annotate.schema import notes
+from comes.annotate.schema import answers, notes
 from comes.annotate.summary import AnswerCache
 from comes.annotate.web.server import make_app
 from comes.errors import ComesError
@@ -185,6 +185,15 @@ def test_the_page_shows_who_said_what_and_takes_decisions(
     for wrong in ({"verdict": "skip"}, {"item": "1"}, {"more": 1}):
         body: dict[str, Any] = {"item": 1, "class_number": 1, "verdict": "no", **wrong}
         assert post(lead, "decide", **body).status_code == 422
+
+
+def test_the_tab_counts_what_its_page_lists(projects: Projects) -> None:
+    project = torn_project(projects)
+    with project.writing() as connection:  # such answers do not count in the summary
+        connection.execute(update(answers).values(hint=0.5))
+    with TestClient(make_app(project), base_url=HERE) as client:
+        page = client.get("/lead/disagreements").text
+    assert '<span class="count">3</span>' in page and page.count('class="case"') == 3
 
 
 def test_the_page_leaves_people_out_and_freezes(lead: TestClient, disagreeing: Project) -> None:

@@ -232,6 +232,7 @@ class LeadPages:
 
         def render_tab() -> Response:
             more = read(request, summary, said)
+            more |= {"n_disagreements": len(lead.find_disagreements(said))}
             return self._site.render_page(f"lead_{tab}.html.jinja", **values, **more)
 
         return await run_in_threadpool(render_tab)
