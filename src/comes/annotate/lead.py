@@ -13,18 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    Table,
-    func,
-    insert,
-    select,
-    tuple_,
-    union,
-    update,
-)
+from sqlalchemy import Connection, Select, Table, func, insert, select, tuple_, update
 
 from comes.annotate.cards import SHOWS_HINTS, RefusedError
 from comes.annotate.project import Project
@@ -118,10 +107,7 @@ def find_decision(history: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def read_histories(
-    connection: Connection,
-    pairs: Sequence[Pair],
-    table: Table = answers,
-    *more: ColumnElement[Any],
+    connection: Connection, pairs: Sequence[Pair], table: Table = answers, *more: Any
 ) -> dict[Pair, list[dict[str, Any]]]:
     """Return all answers or notes about pairs, what was taken back too; the first one first."""
     wanted = tuple_(cards.c.item_id, cards.c.class_id).in_(pairs)
@@ -131,7 +117,7 @@ def read_histories(
     return found
 
 
-def _select(table: Table, *more: ColumnElement[Any]) -> Select[Any]:
+def _select(table: Table, *more: Any) -> Select[Any]:
     """Return a query of answers or notes, with what they are about."""
     about = (
         cards.c.item_id.label("item"),
@@ -149,11 +135,7 @@ EXCERPT = 240  # characters of a text
 
 
 def browse_answers(
-    connection: Connection,
-    wanted: Mapping[str, str],
-    *,
-    before: int | None = None,
-    most: int = 50,
+    connection: Connection, wanted: Mapping[str, str], before: int | None = None, most: int = 50
 ) -> list[dict[str, Any]]:
     """Return answers with what they are about, the newest first: those that stand, or of a state.
 
@@ -163,7 +145,7 @@ def browse_answers(
     """
     stands, is_leads = answers.c.undone_at.is_(None), answers.c.tab == LEADS_TAB
     state = wanted.get("state", "")
-    in_state: dict[str, tuple[ColumnElement[bool], ...]] = {
+    in_state: dict[str, Any] = {
         "": (stands, ~is_leads),
         "decided": (stands, is_leads),
         "undone": (~stands,),
@@ -217,9 +199,8 @@ def leave_out(connection: Connection, name: str, is_left_out: bool) -> None:
 
 def _list_names(connection: Connection) -> set[str]:
     """Return the names of all who joined or answered."""
-    return set(
-        connection.execute(union(select(people.c.name), select(answers.c.annotator))).scalars()
-    )
+    names = select(people.c.name).union(select(answers.c.annotator))
+    return set(connection.execute(names).scalars())
 
 
 def freeze(connection: Connection, is_on: bool) -> None:

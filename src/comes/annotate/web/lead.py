@@ -256,7 +256,7 @@ class LeadPages:
         wanted = {name: given.get(name, "").replace("\0", "") for name in FILTERS}
         with self._project.reading() as connection:
             before = _read_number(given.get("before"))
-            rows = lead.browse_answers(connection, wanted, before=before, most=ROWS + 1)
+            rows = lead.browse_answers(connection, wanted, before, most=ROWS + 1)
         return {
             "rows": rows[:ROWS],
             "is_more": len(rows) > ROWS,
