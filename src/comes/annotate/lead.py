@@ -74,10 +74,10 @@ def decide_pair(
 
 def find_disagreements(said: AnswerColumns, *, with_decided: bool = False) -> list[Pair]:
     """Return the pairs on which people disagree: no against yes first, then no against maybe."""
-    no, maybe, yes, _ = count_words(said, said.counts & said.is_card)
+    no, maybe, yes = count_words(said, said.counts & said.is_card)
     disagree = (no > 0) & (maybe + yes > 0)
     if not with_decided:
-        disagree &= ~count_words(said, said.counts & said.is_decision).any(axis=0)
+        disagree[said.question[said.counts & said.is_decision]] = False
     numbers = np.flatnonzero(disagree)
     numbers = numbers[np.argsort(yes[numbers] == 0, kind="stable")]
     return [(item + 1, class_ + 1) for item, class_ in said.pairs[:, numbers].T.tolist()]

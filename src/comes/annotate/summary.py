@@ -273,25 +273,26 @@ class ClassSummary:
 
 
 def count_words(said: AnswerColumns, rows: BoolArray) -> IntArray:
-    """Return how many of some answers of each word each question has; (4, questions)."""
-    n = said.pairs.shape[1]
+    """Return how many of some answers each question has: no, maybe and yes; (3, questions)."""
+    n, rows = said.pairs.shape[1], rows & (said.word != SKIP)
     place = said.word[rows] * n + said.question[rows]
-    return np.bincount(place, minlength=4 * n).reshape(4, n)
+    return np.bincount(place, minlength=3 * n).reshape(3, n)
 
 
 def summarise_classes(
     said: AnswerColumns, names: Sequence[str], n_items: int
 ) -> tuple[tuple[ClassSummary, ...], Agreement]:
     """Return what is known about each class, and the agreement over all of them."""
-    n, is_chosen = len(names), IS_CHOSEN[said.source]
+    n, is_chosen, is_skip = len(names), IS_CHOSEN[said.source], said.word == SKIP
     counts = said.counts & ~is_chosen
     by_people = count_words(said, counts & said.is_card)
     decided = count_words(said, counts & said.is_decision)
     is_decided = decided.sum(axis=0) > 0
-    no, maybe, yes, _ = np.where(is_decided, decided > 0, by_people > 0)
+    no, maybe, yes = np.where(is_decided, decided > 0, by_people > 0)
     excluded, confirmed = no & ~maybe & ~yes, yes & ~no & ~maybe
-    is_drawn = count_words(said, counts & (said.source == _RANDOM))[:SKIP].sum(axis=0) > 0
-    class_ = said.pairs[1]
+    is_drawn, is_given, class_ = np.zeros_like(no), np.zeros_like(no), said.pairs[1]
+    is_drawn[said.question[counts & (said.source == _RANDOM) & ~is_skip]] = True
+    is_given[said.question[counts & said.is_card]] = True  # skips too
 
     def count(questions: BoolArray) -> IntArray:
         return np.bincount(class_[questions], minlength=n)
@@ -303,12 +304,12 @@ def summarise_classes(
     both = n_no * (n_no - 1) // 2, n_no * n_possible, n_possible * (n_possible - 1) // 2
     pairs = np.array([np.bincount(class_, weights, minlength=n) for weights in both])
 
-    own, is_skip, of_class = said.counts & said.is_card, said.word == SKIP, class_[said.question]
+    own, of_class = said.counts & said.is_card, class_[said.question]
     n_cards = np.bincount(said.card_class, minlength=n)
     n_done = np.bincount(of_class[said.is_card], minlength=n)
     n_open = n_cards - n_done
     pace, mean_pace = measure_paces(said.seconds[own], of_class[own], n)
-    missing, left = count_missing(n_excluded, n_asked), n_items - count(by_people.sum(axis=0) > 0)
+    missing, left = count_missing(n_excluded, n_asked), n_items - count(is_given)
     columns = {
         "name": np.array(names, dtype=object),
         "n_cards": n_cards,
@@ -350,9 +351,14 @@ def measure_paces(
     seconds: FloatArray, group: IntArray, n_groups: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the median and the mean of the seconds of each group; without any, the mean of all."""
-    table = pd.DataFrame({"median": seconds, "mean": np.minimum(seconds, LONGEST)})
-    found = table.groupby(group).agg({"median": "median", "mean": "mean"}).reindex(range(n_groups))
-    return found["median"].to_numpy(), found["mean"].fillna(table["mean"].mean()).to_numpy()
+    is_known = ~np.isnan(seconds)
+    seconds, group = seconds[is_known], group[is_known]
+    order = np.argsort(group.astype(np.min_scalar_type(n_groups)), kind="stable")  # 16 bits: fast
+    n_known, capped = np.bincount(group, minlength=n_groups), np.minimum(seconds, LONGEST)
+    parts = np.split(seconds[order], np.cumsum(n_known)[:-1])
+    median = np.array([np.median(part) if len(part) else np.nan for part in parts])
+    mean = divide(np.bincount(group, capped, minlength=n_groups), n_known)
+    return median, np.where(n_known > 0, mean, divide(capped.sum(), capped.size))
 
 
 def count_missing(n_excluded: IntArray, n_asked: IntArray) -> IntArray:
@@ -365,7 +371,7 @@ def count_missing(n_excluded: IntArray, n_asked: IntArray) -> IntArray:
     return np.ceil(np.maximum(ENOUGH - n_excluded, 0) / rate).astype(np.int64)
 
 
-def divide(part: IntArray, whole: IntArray) -> FloatArray:
+def divide(part: Any, whole: Any) -> Any:
     """Return shares; NaN of nothing."""
     with np.errstate(invalid="ignore"):
         return np.divide(part, whole)

@@ -120,6 +120,8 @@ def count_activity(said: AnswerColumns) -> dict[str, Any]:
 
 
 FRESH = 2.0  # seconds for which a summary is shown again
+PATIENCE = 0.1  # seconds that a page waits for a new summary, if there is one to show
+OLDEST = 60.0  # seconds after which it waits in any case
 AT_ONCE = 20  # disagreements on a page
 ROWS = 50  # answers on a page
 FILTERS = ("item", "class", "person", "state")  # of answers
@@ -185,7 +187,8 @@ class LeadPages:
         self._site, self._project = site, site.project
         self._cache = AnswerCache(site.project)
         self._lock = asyncio.Lock()
-        self._known: tuple[float, Summary, AnswerColumns] | None = None  # and since when
+        self._known: tuple[Summary, AnswerColumns] | None = None
+        self._known_at = -math.inf
         site.preparations.append(self._prepare)
         pages: dict[str, ReadPage] = {
             "": self._read_overview,
@@ -223,10 +226,14 @@ class LeadPages:
     # ---- pages
 
     async def _show(self, tab: str, read: ReadPage, request: Request) -> Response:
-        async with self._lock:  # one summary for all who wait
-            if self._known is None or time.monotonic() > self._known[0] + FRESH:
-                self._known = await run_in_threadpool(self._summarise)
-            _, summary, said = self._known
+        age = time.monotonic() - self._known_at
+        if age > FRESH:
+            work = asyncio.create_task(self._refresh())
+            await asyncio.wait({work}, timeout=None if age > OLDEST else PATIENCE)
+            if work.done():
+                work.result()  # raises what went wrong
+        assert self._known is not None
+        summary, said = self._known
         values: dict[str, Any] = {"tab": tab, "mode": "lead", "role": "lead"}
         values |= {"name": read_name(request), "summary": summary, "kind": self._project.kind}
 
@@ -237,14 +244,21 @@ class LeadPages:
 
         return await run_in_threadpool(render_tab)
 
-    def _summarise(self) -> tuple[float, Summary, AnswerColumns]:
-        started, said = time.monotonic(), self._cache.read()
-        return started, summarise_said(self._project, said), said
+    async def _refresh(self) -> None:
+        async with self._lock:  # one summary for all who wait
+            if time.monotonic() > self._known_at + FRESH:
+                started = time.monotonic()
+                self._known = await run_in_threadpool(self._summarise)
+                self._known_at = started
+
+    def _summarise(self) -> tuple[Summary, AnswerColumns]:
+        said = self._cache.read()
+        return summarise_said(self._project, said), said
 
     async def _forget(self) -> None:
         """Let the next page show what was changed."""
         async with self._lock:  # a summary that is being made may have read before the change
-            self._known = None
+            self._known_at = -math.inf
 
     def _read_overview(self, _: Request, summary: Summary, said: AnswerColumns) -> dict[str, Any]:
         examples = _pick_examples(said) if self._project.kind == "image" else {}
