@@ -355,7 +355,7 @@ def measure_paces(
     seconds, group = seconds[is_known], group[is_known]
     order = np.argsort(group.astype(np.min_scalar_type(n_groups)), kind="stable")  # 16 bits: fast
     n_known, capped = np.bincount(group, minlength=n_groups), np.minimum(seconds, LONGEST)
-    parts = np.split(seconds[order], np.cumsum(n_known)[:-1])
+    parts = np.split(seconds[order], np.cumsum(n_known))[:n_groups]
     median = np.array([np.median(part) if len(part) else np.nan for part in parts])
     mean = divide(np.bincount(group, capped, minlength=n_groups), n_known)
     return median, np.where(n_known > 0, mean, divide(capped.sum(), capped.size))
