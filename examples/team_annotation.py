@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from comes.annotate import create_project, serve_in_thread, set_left_out, summarise
-from comes.annotate.grow import set_controls
+from comes.annotate import create_project, serve_in_thread, set_controls, summarise
 from comes.datasets import make_scenes
 
 folder = Path(tempfile.mkdtemp(prefix="comes-"))
@@ -119,8 +118,11 @@ for person in summary.people:
 
 # %%
 # Nobody who looks says no to every control card. Talk to Cal; here Cal is left out of counts and
-# exports. Nothing is deleted.
-set_left_out(project, "Cal")
+# exports, as a button on the page does, too. Nothing is deleted.
+import subprocess
+
+leave_out = ["comes", "annotate", "people", project.folder, "--leave-out", "Cal"]
+subprocess.run(leave_out, check=True, capture_output=True)
 agreed = summarise(project).agreement
 print(f"without Cal: kappa {agreed.kappa:.2f} ({agreed.lower:.2f} to {agreed.upper:.2f})")
 

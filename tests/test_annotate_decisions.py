@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 from starlette.testclient import TestClient
 
 from annotation_site import HERE, join
@@ -15,11 +15,16 @@ from comes.annotate import (
     Project,
     collect_answers,
     export_answers,
-    set_left_out,
     summarise,
 )
-from comes.annotate.lead import decide_pairs, find_disagreements, freeze, show_disagreements
-from comes.annotate.schema import notes
+from comes.annotate.lead import (
+    decide_pairs,
+    find_disagreements,
+    freeze,
+    leave_out,
+    show_disagreements,
+)
+from comes.annotate.schema import answers, notes
 from comes.annotate.summary import AnswerCache
 from comes.annotate.web.server import make_app
 from comes.errors import ComesError
@@ -100,7 +105,8 @@ def test_a_decision_is_exported_alone(projects: Projects, tmp_path: Path) -> Non
 
 def test_who_is_left_out_does_not_disagree(projects: Projects) -> None:
     project = torn_project(projects)
-    set_left_out(project, "Bob")
+    with project.writing() as connection:
+        leave_out(connection, "Bob", True)
     summary = summarise(project)
     assert (summary.n_disagreements, summary.n_answers, summary.agreement.n_pairs) == (0, 6, 0)
     assert [(p.name, p.is_left_out, p.n_answers) for p in summary.people] == [
@@ -111,19 +117,22 @@ def test_who_is_left_out_does_not_disagree(projects: Projects) -> None:
         (f"t{k}", "sky"): word for k, word in enumerate(["no", "no", "yes", "no", "yes", "maybe"])
     }
     assert not find_disagreements(AnswerCache(project).read())
-    set_left_out(project, "Bob", False)
+    with project.writing() as connection:
+        leave_out(connection, "Bob", False)
     assert summarise(project).n_disagreements == 3
-    with pytest.raises(ComesError, match=r"one who answered: 'Ann', 'Bob'; got 'Eve'"):
-        set_left_out(project, "Eve")
+    with project.reading() as connection:
+        refused = refusal(lambda: leave_out(connection, "Eve", True))
+    wanted = "a person must be one who answered: 'Ann', 'Bob'; got 'Eve'"
+    assert (refused.status, refused.reason) == (404, wanted)
 
 
 def test_a_frozen_project_gives_no_cards(projects: Projects) -> None:
     project = projects.make()
     with project.writing() as connection:
-        freeze(connection, is_frozen=True, now=1.0)
+        freeze(connection, True)
     assert summarise(project).frozen_at is not None and not Desk(project).ask()
     with project.writing() as connection:
-        freeze(connection, is_frozen=False, now=2.0)
+        freeze(connection, False)
     assert summarise(project).frozen_at is None and Desk(project).ask()
 
 
@@ -176,6 +185,15 @@ def test_the_page_shows_who_said_what_and_takes_decisions(
     for wrong in ({"verdict": "skip"}, {"item": "1"}, {"more": 1}):
         body: dict[str, Any] = {"item": 1, "class_number": 1, "verdict": "no", **wrong}
         assert post(lead, "decide", **body).status_code == 422
+
+
+def test_the_tab_counts_what_its_page_lists(projects: Projects) -> None:
+    project = torn_project(projects)
+    with project.writing() as connection:  # such answers do not count in the summary
+        connection.execute(update(answers).values(hint=0.5))
+    with TestClient(make_app(project), base_url=HERE) as client:
+        page = client.get("/lead/disagreements").text
+    assert '<span class="count">3</span>' in page and page.count('class="case"') == 3
 
 
 def test_the_page_leaves_people_out_and_freezes(lead: TestClient, disagreeing: Project) -> None:
@@ -231,7 +249,7 @@ def test_taking_back_a_decision_that_is_not_there_changes_nothing(projects: Proj
 
     project = torn_project(projects)
     with project.writing() as connection:
-        decide_pair(connection, 1, 1, None, "Lea", 1.0)
-        assert refusal(lambda: resolve_note(connection, 5, is_resolved=True, now=1.0)).status == 404
+        decide_pair(connection, 1, 1, None, "Lea")
+        assert refusal(lambda: resolve_note(connection, 5, True)).status == 404
     assert len(all_cards(project)) == 12
     assert len(find_disagreements(AnswerCache(project).read(), with_decided=True)) == 3

@@ -24,12 +24,12 @@ from comes.annotate import (
     export_answers,
     import_answers,
     open_project,
-    set_left_out,
     summarise,
 )
 from comes.annotate.cards import SHOWS_HINTS, Answer, SentAnswer, write_note
 from comes.annotate.exchange import export_raw_answers, read_raw_answers
 from comes.annotate.grow import add_chosen_cards, add_random_cards, set_controls, set_hints
+from comes.annotate.lead import leave_out
 from comes.datasets import open_dataset
 from comes.datasets.table import read_table
 from comes.errors import ComesError, ComesWarning
@@ -578,7 +578,8 @@ def test_raw_answers_leave_out_people(projects: Projects) -> None:
         desk = Desk(project, name, f"tab-{name}")
         desk.answer(desk.ask()[0]["card"], "no")
     assert len(read_raw_answers(project)) == 2
-    set_left_out(project, "Bob")
+    with project.writing() as connection:
+        leave_out(connection, "Bob", True)
     assert set(read_raw_answers(project)["person"]) == {"Ann"}
 
 

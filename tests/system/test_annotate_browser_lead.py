@@ -180,7 +180,7 @@ def decided(project: Project) -> list[Any]:
 def test_an_answer_is_found_corrected_in_place_and_taken_back(browser: Any, tmp_path: Path) -> None:
     project = team_project(tmp_path)
     with project.reading() as connection:
-        class_ = browse_answers(connection, person="Speedy", state="no")[-1]["class"]
+        class_ = browse_answers(connection, {"person": "Speedy", "state": "no"})[-1]["class"]
     with serve_in_thread(project) as address:
         page = open_lead(browser, address, "/lead/answers")
         page.get_by_label("Person").select_option("Speedy")

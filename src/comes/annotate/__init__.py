@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from comes.annotate.exchange import collect_answers, export_answers, import_answers
-    from comes.annotate.grow import add_classes, add_items, estimate_shares
-    from comes.annotate.lead import set_left_out
+    from comes.annotate.grow import add_classes, add_items, estimate_shares, set_controls
     from comes.annotate.project import Project, create_project, open_project
     from comes.annotate.summary import summarise
     from comes.annotate.web.server import serve, serve_in_thread
@@ -29,11 +28,11 @@ __all__ = [
     "open_project",
     "serve",
     "serve_in_thread",
-    "set_left_out",
+    "set_controls",
     "summarise",
 ]
 # Where these are; what is quick to load comes first.
-_MODULES = ("project", "exchange", "grow", "summary", "lead", "web.server")
+_MODULES = ("project", "exchange", "grow", "summary", "web.server")
 
 
 def __getattr__(name: str) -> Any:

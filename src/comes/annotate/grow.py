@@ -252,8 +252,23 @@ def reopen_skipped_cards(project: Project) -> int:
 def set_controls(project: Project, known: str | Path | pd.DataFrame, share: float = 0.05) -> int:
     """Mix in cards whose answers are known, in place of those known before; return how many.
 
-    They are known from a table of item, label and answer, no or yes. About this share of the cards
-    that people get are control cards.
+    Parameters
+    ----------
+    project : Project
+    known : path, or DataFrame
+        With the columns item, label and answer: no or yes.
+    share : float
+        About this share of the cards that people get are control cards, in [0, 0.5].
+
+    Returns
+    -------
+    n_controls : int
+
+    Examples
+    --------
+    >>> known = pd.DataFrame({"item": ["rain"], "label": ["weather"], "answer": ["yes"]})
+    >>> set_controls(project, known, share=0.1)
+    1
     """
     if not 0 <= share <= 0.5:
         raise ComesError(f"the share of control cards must be in [0, 0.5]; got {share:g}.")

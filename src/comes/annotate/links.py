@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, get_args
 from sqlalchemy import delete, insert, select, update
 
 from comes.annotate.project import Project
-from comes.annotate.schema import links, settings
+from comes.annotate.schema import links, read_setting, settings
 from comes.errors import ComesError
 
 Role = Literal["annotator", "lead"]
@@ -44,29 +44,24 @@ def digest_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def make_link(project: Project, role: str, label: str, token: str | None = None) -> str:
+def make_link(project: Project, role: Role, label: str, token: str | None = None) -> str:
     """Store a link for somebody, and return its token, which is not stored; a new one by default.
 
     A running server knows it within a second.
     """
-    if role not in ROLES:
-        raise ComesError(f"a role must be one of {', '.join(ROLES)}; got {role!r}.")
-    label = " ".join(label.split())
-    if not label:
-        raise ComesError("a link must say whom it is for; got an empty name. Give a name.")
     token = token or secrets.token_urlsafe(32)
-    row = {"digest": digest_token(token), "role": role, "label": label, "made_at": time.time()}
+    row = {"digest": digest_token(token), "role": role, "made_at": time.time()}
     with project.writing() as connection:
-        connection.execute(insert(links).values(row))
+        connection.execute(insert(links).values(label=" ".join(label.split()), **row))
     return token
 
 
 def list_links(project: Project) -> list[Link]:
     """Return all links of a project, revoked ones too; the oldest comes first."""
-    old = select(settings.c.value).where(settings.c.name == OLD_TOKEN)
+    query = select(links).order_by(links.c.made_at, links.c.digest)
     with project.reading() as connection:
-        rows = connection.execute(select(links).order_by(links.c.made_at, links.c.digest)).all()
-        digest = connection.execute(old).scalar_one_or_none()
+        rows = connection.execute(query).all()
+        digest = read_setting(connection, OLD_TOKEN)
     earlier = [Link(digest, "lead", "token of an earlier version", 0.0)] if digest else []
     return earlier + [Link(**row._mapping) for row in rows]
 
@@ -95,7 +90,7 @@ class KnownLinks:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._links: list[Link] = []
+        self._roles: dict[str, str] = {}  # by digest
         self._read_at = -math.inf
 
     @property
@@ -106,18 +101,17 @@ class KnownLinks:
     def read(self) -> None:
         """Read what is valid now; if the database does not answer, what was valid stays."""
         try:
-            found = list_links(self._project)
+            valid = [link for link in list_links(self._project) if link.revoked_at is None]
+            self._roles = {link.digest: link.role for link in valid if link.role in ROLES}
         except ComesError:
             if self._read_at == -math.inf:
                 raise
-        else:
-            self._links = [link for link in found if link.revoked_at is None and link.role in ROLES]
         self._read_at = time.monotonic()
 
     def find_role(self, token: str) -> str | None:
         """Return the role of a token; None if it belongs to no valid link."""
         digest, role = digest_token(token), None
-        for link in self._links:  # all of them, so that the time says nothing
-            if hmac.compare_digest(digest, link.digest):
-                role = link.role
+        for known in self._roles:  # all of them, so that the time says nothing
+            if hmac.compare_digest(digest, known):
+                role = self._roles[known]
         return role

@@ -6,11 +6,11 @@ apart, and control cards are not counted. Answers of people who are left out cou
 these people. Where the lead has decided about a pair, that is what is known of it.
 """
 
-import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,6 @@ from comes.annotate.schema import (
     RANDOM,
     answers,
     cards,
-    classes,
     fetch_all,
     people,
 )
@@ -45,7 +44,6 @@ NO, MAYBE, YES, SKIP = range(4)
 SOURCES = (RANDOM, ACTIVE, MODEL, IMPORTED, CONTROL, HINT)
 _RANDOM, _CONTROL, _HINT = (SOURCES.index(source) for source in (RANDOM, CONTROL, HINT))
 IS_CHOSEN = np.isin(SOURCES, [ACTIVE, MODEL, HINT])
-LATE = 5_000  # answers before the last one, where a commit that came late is looked for
 ROWS_AT_ONCE = 20_000  # between which other threads go on
 
 
@@ -56,8 +54,8 @@ def _number(column: Any, words: Sequence[str]) -> Any:
 
 _CARD = {
     "id": cards.c.id,
-    "item": cards.c.item_id,
-    "class_": cards.c.class_id,
+    "item": cards.c.item_id - 1,
+    "class_": cards.c.class_id - 1,
     "turn": cards.c.turn,
     "source": _number(cards.c.source, SOURCES),
     "known": _number(cards.c.known, WORDS),
@@ -82,12 +80,10 @@ class AnswerColumns:
     Each answer has a place in arrays of one length. Items and classes are numbered from 0.
     """
 
-    n_cards_of: IntArray  # cards of each class, other than the lead's and control cards
-    n_questions_of: IntArray  # (item, class) pairs of each class that have a card
-    id: IntArray
-    item: IntArray
-    class_: IntArray
-    question: IntArray  # number of the (item, class) pair
+    card_class: IntArray  # of each card that is neither the lead's nor a control card
+    n_questions: int  # (item, class) pairs that have such a card
+    pairs: IntArray  # item and class of each question; (2, questions)
+    question: IntArray  # place in pairs
     source: IntArray  # place in SOURCES
     known: IntArray  # the right answer on a control card, a place in WORDS; else -1
     person: IntArray  # place in people
@@ -95,6 +91,8 @@ class AnswerColumns:
     seconds: FloatArray  # NaN where it is not known
     at: FloatArray
     is_decision: BoolArray  # by the lead, about a pair
+    is_card: BoolArray  # to a card that is neither the lead's nor a control card
+    counts: BoolArray  # by nobody who is left out, and not to a control card
     people: tuple[str, ...]
     left_out: BoolArray  # of people
 
@@ -109,84 +107,74 @@ class AnswerCache:
     def _forget(self) -> None:
         self._cards: Columns = {name: np.zeros(0) for name in _CARD}
         self._answers: Columns = {name: np.zeros(0) for name in _ANSWER}
+        self._pairs = np.zeros((2, 0), np.int64)
         self._question = np.zeros(0, np.int64)  # of each card
         self._people: dict[str, int] = {}
 
     def read(self) -> AnswerColumns:
         """Read what is new, and return everything that stands."""
         with self._lock, self._project.reading() as connection:
-            if not (self._read_cards(connection) and self._read_answers(connection)):
-                self._forget()
-                self._read_cards(connection)
-                self._read_answers(connection)
+            if not self._read_new(connection):
+                self._forget()  # a card has changed, or a commit of another server came late
+                self._read_new(connection)
             gone = select(people.c.name).where(people.c.left_out_at.is_not(None))
-            left_out = set(connection.execute(gone).scalars())
-            n_classes = connection.execute(select(func.max(classes.c.id))).scalar_one() or 0
-            return self._combine(left_out, n_classes)
+            left_out = list(connection.execute(gone).scalars())
+            return self._combine(left_out)
 
-    def _read_cards(self, connection: Connection) -> bool:
-        """Read new cards; return whether the cache has what there is."""
-        n_cards = connection.execute(select(func.count()).select_from(cards)).scalar_one()
-        others = select(func.count()).where(cards.c.source != text(f"'{RANDOM}'"))  # by its index
-        n_others = connection.execute(others).scalar_one()
+    def _read_new(self, connection: Connection) -> bool:
+        """Read what is new; return whether the cache has what there is."""
+        is_undone = answers.c.undone_at.is_not(None)
+        counts = (
+            select(func.count()).select_from(cards),
+            select(func.count()).where(cards.c.source != text(f"'{RANDOM}'")),  # by its index
+            select(func.count()).select_from(answers),
+            select(func.count()).where(is_undone),
+        )
+        n_cards, n_others, n_answers, n_undone = (
+            connection.execute(count).scalar_one() for count in counts
+        )
         if n_cards != len(self._cards["id"]):
             self._cards = _read_more(connection, _CARD, self._cards)
-            item, class_ = self._cards["item"], self._cards["class_"]
-            pair = item * (1 + class_.max(initial=0)) + class_
-            self._question = np.unique(pair, return_inverse=True)[1]
-        is_other = self._cards["source"] != _RANDOM
-        return bool(n_cards == len(is_other) and n_others == np.count_nonzero(is_other))
-
-    def _read_answers(self, connection: Connection) -> bool:
-        """Read new answers, and which are undone; return whether the cache has what there is."""
-        is_undone = answers.c.undone_at.is_not(None)
-        n_answers = connection.execute(select(func.count()).select_from(answers)).scalar_one()
-        undone = select(func.count()).select_from(answers).where(is_undone)
-        for again in (0, LATE):
-            n_known = len(self._answers["id"])
-            if n_answers != n_known:
-                kept = {
-                    name: column[: max(n_known - again, 0)]
-                    for name, column in self._answers.items()
-                }
-                self._answers = _read_more(connection, _ANSWER, kept, self._people)
+            item, class_ = (self._cards[name].astype(np.int64) for name in ("item", "class_"))
+            most = 1 + class_.max(initial=0)
+            pairs, self._question = np.unique(item * most + class_, return_inverse=True)
+            self._pairs = np.array(np.divmod(pairs, most))
+        if n_answers != len(self._answers["id"]):
+            self._answers = _read_more(connection, _ANSWER, self._answers, self._people)
         stands = self._answers["stands"]
-        if connection.execute(undone).scalar_one() != np.count_nonzero(stands == 0):
-            numbers = [
-                number for (number,) in fetch_all(connection, select(answers.c.id).where(is_undone))
-            ]
-            stands[np.isin(self._answers["id"], numbers)] = 0
-        return bool(n_answers == len(stands))
+        if n_undone != np.count_nonzero(stands == 0):
+            undone = fetch_all(connection, select(answers.c.id).where(is_undone))
+            stands[np.isin(self._answers["id"], undone)] = 0
+        is_other = self._cards["source"] != _RANDOM
+        has_cards = n_cards == len(is_other) and n_others == np.count_nonzero(is_other)
+        return bool(has_cards and n_answers == len(stands))
 
-    def _combine(self, left_out: set[str], n_classes: int) -> AnswerColumns:
+    def _combine(self, left_out: list[str]) -> AnswerColumns:
         """Return what stands, with the cards that it is about."""
-        known, turn = self._cards, self._cards["turn"]
-        given = {
-            name: column[self._answers["stands"] > 0] for name, column in self._answers.items()
-        }
-        card = np.searchsorted(known["id"], given["card"])
-        of_card = {name: column[card].astype(np.int64) for name, column in known.items()}
-        is_hinted = (given["is_hinted"] > 0) & (of_card["source"] != _CONTROL)
-        names = sorted(self._people)
-        by_number = np.empty(len(names), np.int64)
-        by_number[[self._people[name] for name in names]] = np.arange(len(names))
-        class_ = known["class_"].astype(np.int64) - 1
+        stands = self._answers["stands"] > 0
+        given = {name: column[stands] for name, column in self._answers.items()}
+        card = np.searchsorted(self._cards["id"], given["card"])
+        source = self._cards["source"].astype(np.int64)[card]
+        is_control, is_decision = source == _CONTROL, given["is_decision"] > 0
+        person = given["person"].astype(np.int64)
+        is_left_out = np.isin(list(self._people), left_out)
+        turn = self._cards["turn"]
         return AnswerColumns(
-            n_cards_of=np.bincount(class_[turn < DECISION], minlength=n_classes),
-            n_questions_of=np.bincount(class_[turn == 0], minlength=n_classes),
-            id=given["id"].astype(np.int64),
-            item=of_card["item"] - 1,
-            class_=of_card["class_"] - 1,
+            card_class=self._cards["class_"][turn < DECISION].astype(np.int64),
+            n_questions=int(np.count_nonzero(turn == 0)),
+            pairs=self._pairs,
             question=self._question[card],
-            source=np.where(is_hinted, _HINT, of_card["source"]),
-            known=of_card["known"],
-            person=by_number[given["person"].astype(np.int64)],
+            source=np.where((given["is_hinted"] > 0) & ~is_control, _HINT, source),
+            known=self._cards["known"].astype(np.int64)[card],
+            person=person,
             word=given["word"].astype(np.int64),
             seconds=given["seconds"],
             at=given["at"],
-            is_decision=given["is_decision"] > 0,
-            people=tuple(names),
-            left_out=np.isin(names, list(left_out)),
+            is_decision=is_decision,
+            is_card=~is_control & ~is_decision,
+            counts=~is_control & ~is_left_out[person],
+            people=tuple(self._people),
+            left_out=is_left_out,
         )
 
 
@@ -266,9 +254,7 @@ class ClassSummary:
     n_asked: int  # items with an answer, other than skip
     n_excluded: int  # n_j: items that nobody thought possible
     n_confirmed: int  # items that all said yes about
-    n_disagreements: (
-        int  # items that somebody thought possible and somebody not, and nobody decided
-    )
+    n_disagreements: int  # undecided, possible to somebody and not to somebody else
     n_decided: int  # items that the lead decided about
     n_chosen: int  # answers to questions that a model chose, which do not count
     agreement: Agreement
@@ -281,181 +267,119 @@ class ClassSummary:
     prior_bound: float
     more_cards: int  # answers still needed for enough exclusions, on open or new cards
     can_be_enough: bool  # whether enough items are left for that
-
-    @property
-    def has_enough(self) -> bool:
-        """Whether the risk of the class is stable."""
-        return self.n_excluded >= ENOUGH
-
-    @property
-    def n_unsure(self) -> int:
-        """Items asked about that are neither excluded nor confirmed."""
-        return self.n_asked - self.n_excluded - self.n_confirmed
-
-    @property
-    def n_open(self) -> int:
-        """Cards that wait for an answer."""
-        return self.n_cards - self.n_done
+    has_enough: bool  # whether the risk of the class is stable
+    n_unsure: int  # items asked about that are neither excluded nor confirmed
+    n_open: int  # cards that wait for an answer
 
 
-@dataclass(frozen=True)
-class Questions:
-    """The (item, class) pairs with an answer other than skip, that no model chose."""
-
-    class_: IntArray
-    is_drawn: BoolArray  # at random, not imported
-    no_only: BoolArray
-    yes_only: BoolArray
-    possible: BoolArray  # to somebody
-    disagree: BoolArray  # undecided, and possible to somebody and not to somebody else
-    is_decided: BoolArray  # by the lead
-    pairs: npt.NDArray[np.int64]  # of people: both no, different, both possible; (3, n)
-
-    def count(self, rows: BoolArray, n_classes: int) -> IntArray:
-        """Return how many of some questions each class has."""
-        return np.bincount(self.class_[rows], minlength=n_classes)
-
-
-def count_questions(said: AnswerColumns, counts: BoolArray) -> Questions:
-    """Return what is known of each question, from the answers that count."""
-    counts = counts & (said.word != SKIP) & ~IS_CHOSEN[said.source]
-    question, word = said.question[counts], said.word[counts]
-    size = int(question.max()) + 1 if len(question) else 0
-    is_decision = said.is_decision[counts]
-    by_people = _count_words(question[~is_decision], word[~is_decision], size)
-    decided = _count_words(question[is_decision], word[is_decision], size)
-    asked = np.flatnonzero((by_people + decided).sum(axis=0))
-    class_ = np.zeros(size, np.int64)
-    class_[question] = said.class_[counts]
-    n_drawn = np.bincount(question, said.source[counts] == _RANDOM, minlength=size)
-    by_people, decided = by_people[:, asked], decided[:, asked]
-    is_decided = decided.sum(axis=0) > 0
-    counted = np.where(is_decided, decided, by_people)
-    n_no, n_possible = counted[NO], counted[MAYBE] + counted[YES]
-    no, possible = by_people[NO], by_people[MAYBE] + by_people[YES]
-    return Questions(
-        class_=class_[asked],
-        is_drawn=n_drawn[asked] > 0,
-        no_only=(n_no > 0) & (n_possible == 0),
-        yes_only=(n_no == 0) & (counted[MAYBE] == 0),
-        possible=n_possible > 0,
-        disagree=(n_no > 0) & (n_possible > 0),
-        is_decided=is_decided,
-        pairs=np.stack([no * (no - 1) // 2, no * possible, possible * (possible - 1) // 2]),
-    )
-
-
-def _count_words(question: IntArray, word: IntArray, size: int) -> IntArray:
-    """Return how many answers of each word each question has; (3, questions)."""
-    return np.bincount(word * size + question, minlength=3 * size).reshape(3, size)
+def count_words(said: AnswerColumns, rows: BoolArray) -> IntArray:
+    """Return how many of some answers each question has: no, maybe and yes; (3, questions)."""
+    n, rows = said.pairs.shape[1], rows & (said.word != SKIP)
+    place = said.word[rows] * n + said.question[rows]
+    return np.bincount(place, minlength=3 * n).reshape(3, n)
 
 
 def summarise_classes(
-    said: AnswerColumns,
-    counts: BoolArray,
-    questions: Questions,
-    names: Sequence[str],
-    n_items: int,
-) -> Iterator[ClassSummary]:
-    """Give what is known about each class, from the answers that count and from its questions."""
-    n = len(names)
-    is_chosen, is_skip = IS_CHOSEN[said.source], said.word == SKIP
-    is_card = (said.source != _CONTROL) & ~said.is_decision
-    drawn, every = questions.is_drawn, np.ones(len(questions.class_), dtype=bool)
+    said: AnswerColumns, names: Sequence[str], n_items: int
+) -> tuple[tuple[ClassSummary, ...], Agreement]:
+    """Return what is known about each class, and the agreement over all of them."""
+    n, is_chosen, is_skip = len(names), IS_CHOSEN[said.source], said.word == SKIP
+    counts = said.counts & ~is_chosen
+    by_people = count_words(said, counts & said.is_card)
+    decided = count_words(said, counts & said.is_decision)
+    is_decided = decided.sum(axis=0) > 0
+    no, maybe, yes = np.where(is_decided, decided > 0, by_people > 0)
+    excluded, confirmed = no & ~maybe & ~yes, yes & ~no & ~maybe
+    is_drawn, is_given, class_ = np.zeros_like(no), np.zeros_like(no), said.pairs[1]
+    is_drawn[said.question[counts & (said.source == _RANDOM) & ~is_skip]] = True
+    is_given[said.question[counts & said.is_card]] = True  # skips too
+
+    def count(questions: BoolArray) -> IntArray:
+        return np.bincount(class_[questions], minlength=n)
+
+    n_asked, n_excluded, n_confirmed = count(no | maybe | yes), count(excluded), count(confirmed)
+    n_drawn, drawn_no = count(is_drawn), count(is_drawn & excluded)
+    drawn_yes, drawn_possible = count(is_drawn & confirmed), count(is_drawn & (maybe | yes))
+    n_no, n_possible = by_people[NO], by_people[MAYBE] + by_people[YES]
+    both = n_no * (n_no - 1) // 2, n_no * n_possible, n_possible * (n_possible - 1) // 2
+    pairs = np.array([np.bincount(class_, weights, minlength=n) for weights in both])
+
+    own, of_class = said.counts & said.is_card, class_[said.question]
+    n_cards = np.bincount(said.card_class, minlength=n)
+    n_done = np.bincount(of_class[said.is_card], minlength=n)
+    n_open = n_cards - n_done
+    pace, mean_pace = measure_paces(said.seconds[own], of_class[own], n)
+    missing, left = count_missing(n_excluded, n_asked), n_items - count(is_given)
     columns = {
-        "n_cards": said.n_cards_of,
-        "n_done": np.bincount(said.class_[is_card], minlength=n),
-        "n_skipped": np.bincount(said.class_[counts & is_skip], minlength=n),
-        "n_asked": questions.count(every, n),
-        "n_excluded": questions.count(questions.no_only, n),
-        "n_confirmed": questions.count(questions.yes_only, n),
-        "n_disagreements": questions.count(questions.disagree, n),
-        "n_decided": questions.count(questions.is_decided, n),
-        "n_chosen": np.bincount(said.class_[counts & is_chosen & ~is_skip], minlength=n),
-        "drawn": questions.count(drawn, n),
-        "drawn_no": questions.count(drawn & questions.no_only, n),
-        "drawn_yes": questions.count(drawn & questions.yes_only, n),
-        "drawn_possible": questions.count(drawn & questions.possible, n),
-        "left": n_items - _count_items(said, counts & ~is_chosen, n),
+        "name": np.array(names, dtype=object),
+        "n_cards": n_cards,
+        "n_done": n_done,
+        "n_skipped": np.bincount(of_class[own & is_skip], minlength=n),
+        "n_asked": n_asked,
+        "n_excluded": n_excluded,
+        "n_confirmed": n_confirmed,
+        "n_disagreements": count(no & (maybe | yes)),
+        "n_decided": count(is_decided),
+        "n_chosen": np.bincount(of_class[own & is_chosen & ~is_skip], minlength=n),
+        "seconds": pace,
+        "seconds_left": np.where(n_open > 0, n_open * mean_pace, 0.0),
+        "share_no": divide(drawn_no, n_drawn),
+        "share_maybe": divide(n_drawn - drawn_no - drawn_yes, n_drawn),
+        "share_yes": divide(drawn_yes, n_drawn),
+        "prior_lower": 1 - bound_share(n_drawn - drawn_yes, n_drawn),
+        "prior_bound": bound_share(drawn_possible, n_drawn),
+        "more_cards": np.minimum(missing, left),
+        "can_be_enough": missing <= left,
+        "has_enough": n_excluded >= ENOUGH,
+        "n_unsure": n_asked - n_excluded - n_confirmed,
+        "n_open": n_open,
     }
-    pairs = np.array(
-        [np.bincount(questions.class_, weights, minlength=n) for weights in questions.pairs]
+    found = tuple(
+        ClassSummary(agreement=measure_agreement(pairs_of_class), **row)
+        for pairs_of_class, row in zip(pairs.T, list_rows(columns), strict=True)
     )
-    rate = divide(int(questions.no_only.sum()), len(questions.class_))
-    paces = measure_paces(said.seconds[counts], said.class_[counts], n)
-    for k, name in enumerate(names):
-        count = {key: int(column[k]) for key, column in columns.items()}
-        n_drawn, no, yes, possible, left = (
-            count.pop(key) for key in ("drawn", "drawn_no", "drawn_yes", "drawn_possible", "left")
-        )
-        missing = count_missing(count["n_excluded"], count["n_asked"], rate)
-        n_open = count["n_cards"] - count["n_done"]
-        yield ClassSummary(
-            name=name,
-            **count,
-            agreement=measure_agreement(pairs[:, k]),
-            seconds=paces[k][0],
-            seconds_left=n_open * paces[k][1] if n_open else 0.0,
-            share_no=divide(no, n_drawn),
-            share_maybe=divide(n_drawn - no - yes, n_drawn),
-            share_yes=divide(yes, n_drawn),
-            prior_lower=1 - bound_share(n_drawn - yes, n_drawn),
-            prior_bound=bound_share(possible, n_drawn),
-            more_cards=min(missing, left),
-            can_be_enough=missing <= left,
-        )
+    return found, measure_agreement(pairs.sum(axis=1))
+
+
+def list_rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a dict for each row of arrays, with the values of Python."""
+    values = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in values]
 
 
 def measure_paces(
-    seconds: npt.NDArray[np.float64], group: IntArray, n_groups: int
-) -> list[tuple[float, float]]:
-    """Return the median and the mean of the seconds of each group; one without has that of all."""
+    seconds: FloatArray, group: IntArray, n_groups: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the median and the mean of the seconds of each group; without any, the mean of all."""
     is_known = ~np.isnan(seconds)
     seconds, group = seconds[is_known], group[is_known]
-    order = np.argsort(group.astype(np.int16 if n_groups < 2**15 else np.int64), kind="stable")
-    ends = np.searchsorted(group[order], np.arange(n_groups + 1))
-    capped = np.minimum(seconds, LONGEST)
-    mean = float(capped.mean()) if len(capped) else math.nan
-    parts = [order[ends[k] : ends[k + 1]] for k in range(n_groups)]
-    return [
-        (float(np.median(seconds[part])), float(capped[part].mean()))
-        if len(part)
-        else (math.nan, mean)
-        for part in parts
-    ]
+    order = np.argsort(group.astype(np.min_scalar_type(n_groups)), kind="stable")  # 16 bits: fast
+    n_known, capped = np.bincount(group, minlength=n_groups), np.minimum(seconds, LONGEST)
+    parts = np.split(seconds[order], np.cumsum(n_known))[:n_groups]
+    median = np.array([np.median(part) if len(part) else np.nan for part in parts])
+    mean = divide(np.bincount(group, capped, minlength=n_groups), n_known)
+    return median, np.where(n_known > 0, mean, divide(capped.sum(), capped.size))
 
 
-def _count_items(said: AnswerColumns, rows: BoolArray, n_classes: int) -> IntArray:
-    """Return how many items each class has an answer about, skips included."""
-    is_asked = np.zeros(int(said.question.max()) + 1 if len(said.question) else 0, dtype=bool)
-    class_ = np.zeros(len(is_asked), np.int64)
-    is_asked[said.question[rows]] = True
-    class_[said.question[rows]] = said.class_[rows]
-    return np.bincount(class_[is_asked], minlength=n_classes)
+def count_missing(n_excluded: IntArray, n_asked: IntArray) -> IntArray:
+    """Return how many more answers would give classes enough exclusions, at their present rate.
 
-
-def count_missing(n_excluded: int, n_asked: int, exclusion_rate: float) -> int:
-    """Return how many more answers would give a class enough exclusions, at its present rate.
-
-    While answers are few, the rate is shrunk towards that of all classes (NaN or 0 without any).
+    While answers are few, the rate is shrunk towards that of all classes.
     """
-    if exclusion_rate > 0:
-        rate = (n_excluded + 1) / (n_asked + 1 / exclusion_rate)
-    else:
-        rate = 1 / (n_asked + 1)
-    return math.ceil(max(0, ENOUGH - n_excluded) / rate)
+    of_all = n_excluded.sum() / n_asked.sum() if n_excluded.any() else 1.0
+    rate = (n_excluded + 1) / (n_asked + 1 / of_all)
+    return np.ceil(np.maximum(ENOUGH - n_excluded, 0) / rate).astype(np.int64)
 
 
-def divide(part: float, whole: float) -> float:
-    """Return a share; NaN of nothing."""
-    return part / whole if whole else math.nan
+def divide(part: Any, whole: Any) -> Any:
+    """Return shares; NaN of nothing."""
+    with np.errstate(invalid="ignore"):
+        return np.divide(part, whole)
 
 
-def bound_share(part: int, whole: int) -> float:
-    """Return the upper bound of Clopper and Pearson on a share; 1 if nothing is known."""
-    if part == whole:
-        return 1.0
-    return float(betaincinv(part + 1, whole - part, CONFIDENCE))
+def bound_share(part: Any, whole: Any) -> Any:
+    """Return upper bounds of Clopper and Pearson on shares; 1 if nothing is known."""
+    return np.where(part == whole, 1.0, betaincinv(part + 1, whole - part, CONFIDENCE))
 
 
 @dataclass(frozen=True)
@@ -463,6 +387,7 @@ class PersonSummary:
     """What one person did."""
 
     name: str
+    n_answers: int  # other than skip, control cards not counted
     n_no: int
     n_maybe: int
     n_yes: int
@@ -472,75 +397,41 @@ class PersonSummary:
     agreement: float  # share of those that are no where this person says no, and not elsewhere
     n_controls: int  # control cards that were answered
     n_right: int
-    right_lower: float  # interval of the share of right answers
-    right_upper: float
     is_left_out: bool
-
-    @property
-    def n_answers(self) -> int:
-        """Answers other than skip, control cards not counted."""
-        return self.n_no + self.n_maybe + self.n_yes
 
 
 def summarise_people(said: AnswerColumns) -> tuple[PersonSummary, ...]:
-    """Return what each person did; the lead's decisions are not among it."""
-    n = len(said.people)
-    is_card = ~said.is_decision
-    given = is_card & (said.word != SKIP) & (said.source != _CONTROL)
-    words = np.bincount(3 * said.person[given] + said.word[given], minlength=3 * n).reshape(n, 3)
-    paces = measure_paces(said.seconds[is_card], said.person[is_card], n)
-    agreed = _count_agreement(said, given, n)
-    is_control = is_card & (said.source == _CONTROL) & (said.word != SKIP)
-    is_right = is_control & (said.word == said.known)
-    n_controls, n_right = (
-        np.bincount(said.person[rows], minlength=n) for rows in (is_control, is_right)
-    )
+    """Return what each person did, by name; the lead's decisions are not among it."""
+    n, own, is_said = len(said.people), ~said.is_decision, said.word != SKIP
+    given, controls = said.is_card & is_said, (said.source == _CONTROL) & is_said
+
+    def count(rows: BoolArray) -> IntArray:
+        return np.bincount(said.person[rows], minlength=n)
+
+    person, question, is_no = said.person[given], said.question[given], said.word[given] == NO
+    asked = count_words(said, given)
+    n_no, n_said = asked[NO], asked.sum(axis=0)
+    same = np.where(is_no, n_no[question], (n_said - n_no)[question]) - 1
+    n_pairs = np.bincount(person, n_said[question] - 1, minlength=n).astype(np.int64)
     last = np.zeros(n)
-    np.maximum.at(last, said.person[is_card], said.at[is_card])
-    active = np.bincount(said.person[is_card], minlength=n)
-    found = []
-    for k in np.flatnonzero(active):
-        lower, upper = bound_both_sides(int(n_right[k]), int(n_controls[k]))
-        found.append(
-            PersonSummary(
-                name=said.people[k],
-                n_no=int(words[k, NO]),
-                n_maybe=int(words[k, MAYBE]),
-                n_yes=int(words[k, YES]),
-                seconds=paces[k][0],
-                last=float(last[k]),
-                n_pairs=int(agreed[k, 1]),
-                agreement=divide(int(agreed[k, 0]), int(agreed[k, 1])),
-                n_controls=int(n_controls[k]),
-                n_right=int(n_right[k]),
-                right_lower=lower,
-                right_upper=upper,
-                is_left_out=bool(said.left_out[k]),
-            )
-        )
-    return tuple(found)
-
-
-def bound_both_sides(part: int, whole: int) -> tuple[float, float]:
-    """Return Clopper and Pearson's interval of a share; 0 and 1 if nothing is known."""
-    tail = (1 - CONFIDENCE) / 2
-    lower = float(betaincinv(part, whole - part + 1, tail)) if part else 0.0
-    upper = float(betaincinv(part + 1, whole - part, 1 - tail)) if part < whole else 1.0
-    return lower, upper
-
-
-def _count_agreement(said: AnswerColumns, given: BoolArray, n: int) -> IntArray:
-    """Return how many answers of others agree with a person, and how many there are; (n, 2)."""
-    question, person = said.question[given], said.person[given]
-    is_no = said.word[given] == NO
-    size = int(question.max()) + 1 if len(question) else 0
-    every = np.bincount(question, minlength=size)
-    twice = every[question] > 1
-    question, person, is_no = question[twice], person[twice], is_no[twice]
-    n_no = np.bincount(question, is_no, minlength=size).astype(int)
-    same = np.where(is_no, n_no[question], every[question] - n_no[question]) - 1
-    agreed = np.bincount(person, same, minlength=n)
-    return np.stack([agreed, np.bincount(person, every[question] - 1, minlength=n)], 1).astype(int)
+    np.maximum.at(last, said.person[own], said.at[own])
+    columns = {
+        "name": np.array(said.people, dtype=object),
+        "n_answers": count(given),
+        "n_no": count(given & (said.word == NO)),
+        "n_maybe": count(given & (said.word == MAYBE)),
+        "n_yes": count(given & (said.word == YES)),
+        "seconds": measure_paces(said.seconds[own], said.person[own], n)[0],
+        "last": last,
+        "n_pairs": n_pairs,
+        "agreement": divide(np.bincount(person, same, minlength=n), n_pairs),
+        "n_controls": count(controls),
+        "n_right": count(controls & (said.word == said.known)),
+        "is_left_out": said.left_out,
+    }
+    rows = zip(count(own), list_rows(columns), strict=True)
+    found = [PersonSummary(**row) for n_given, row in rows if n_given]
+    return tuple(sorted(found, key=attrgetter("name")))
 
 
 RECENT = 1800.0  # seconds by which the present pace is measured
@@ -631,31 +522,23 @@ def summarise(project: Project) -> Summary:
 
 def summarise_said(project: Project, said: AnswerColumns) -> Summary:
     """Return what is known about a project, from what was said."""
-    names, n_items = project.class_names, len(project.item_names)
-    is_left_out = said.left_out[said.person]
-    is_card = (said.source != _CONTROL) & ~said.is_decision
-    counts = is_card & ~is_left_out
-    questions = count_questions(said, (said.source != _CONTROL) & ~is_left_out)
-    rows = tuple(summarise_classes(said, counts, questions, names, n_items))
+    names, n_items, now = project.class_names, len(project.item_names), time.time()
+    rows, agreement = summarise_classes(said, names, n_items)
+    at = said.at[said.is_card]
+    recent = at[at > now - RECENT]
     frozen = project.read_setting(FROZEN)
     return Summary(
         n_items=n_items,
         n_classes=len(names),
-        n_cards=int(said.n_cards_of.sum()),
-        n_done=int(np.count_nonzero(is_card)),
-        n_answers=int(np.count_nonzero(said.word[counts] != SKIP)),
-        n_saved=n_items * len(names) - int(said.n_questions_of.sum()),
-        agreement=measure_agreement(questions.pairs.sum(axis=1)),
+        n_cards=len(said.card_class),
+        n_done=len(at),
+        n_answers=int(np.count_nonzero(said.counts & said.is_card & (said.word != SKIP))),
+        n_saved=n_items * len(names) - said.n_questions,
+        agreement=agreement,
         classes=rows,
         people=summarise_people(said),
-        seconds_left=float(np.sum([row.seconds_left for row in rows])),
-        per_hour=_measure_recent(said.at[is_card]),
-        made_at=time.time(),
+        seconds_left=sum(row.seconds_left for row in rows),
+        per_hour=3600 * len(recent) / max(now - recent.min(), 60.0) if len(recent) else 0.0,
+        made_at=now,
         frozen_at=float(frozen) if frozen else None,
     )
-
-
-def _measure_recent(at: npt.NDArray[np.float64]) -> float:
-    """Return the answers per hour at the pace of the last half hour; 0 if nobody is at work."""
-    recent = at[at > time.time() - RECENT]
-    return 3600 * len(recent) / max(time.time() - recent.min(), 60.0) if len(recent) else 0.0

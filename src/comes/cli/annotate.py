@@ -179,16 +179,22 @@ def people(
     Example: comes annotate people project --revoke Ada
     """
     project = annotate.open_project(folder)
+    from comes.annotate import lead
+    from comes.annotate.cards import RefusedError
     from comes.annotate.links import list_links, revoke_links
 
     for name, is_left_out in ((leave_out, True), (take_in, False)):
         if name is not None:
-            annotate.set_left_out(project, name, is_left_out)
+            try:
+                with project.writing() as connection:
+                    lead.leave_out(connection, name, is_left_out)
+            except RefusedError as refused:
+                raise ComesError(f"{refused}.") from None
     if revoke is not None:
         revoke_links(project, None if revoke == "all" else revoke)
     found, links = annotate.summarise(project).people, list_links(project)
     if as_json:
-        described = [{**vars(person), "n_answers": person.n_answers} for person in found]
+        described = [vars(person) for person in found]
         print_json({"people": described, "links": [_describe_link(link) for link in links]})
         return
     if found:

@@ -3,64 +3,32 @@
 import asyncio
 import json
 import math
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, StringConstraints
-from sqlalchemy import func, select
+from pydantic import StringConstraints
+from sqlalchemy import Connection, func, select
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from comes.annotate.asking import (
-    ASKS_YES,
-    GUIDELINES,
-    LANGUAGE,
-    LANGUAGES,
-    LONGEST_QUESTION,
-    QUESTION,
-    default_template,
-    read_asking,
-)
-from comes.annotate.cards import CONTROL_SHARE, SHOWS_HINTS, RefusedError
+from comes.annotate import asking, lead
+from comes.annotate.cards import CONTROL_SHARE, SHOWS_HINTS, Number, RefusedError
 from comes.annotate.exchange import export_answers, export_raw_answers
 from comes.annotate.grow import set_controls
-from comes.annotate.lead import (
-    LEAD,
-    STATES,
-    Verdict,
-    browse_answers,
-    decide_pair,
-    decide_pairs,
-    find_disagreements,
-    freeze,
-    leave_out,
-    list_notes,
-    resolve_note,
-    show_disagreements,
-)
 from comes.annotate.links import Role, list_links, make_link, revoke_links
 from comes.annotate.project import Project
-from comes.annotate.schema import CONTROL, controls, hints
-from comes.annotate.summary import (
-    SKIP,
-    SOURCES,
-    YES,
-    AnswerCache,
-    AnswerColumns,
-    Summary,
-    summarise_said,
-)
+from comes.annotate.schema import controls, hints, settings
+from comes.annotate.summary import SKIP, YES, AnswerCache, AnswerColumns, Summary, summarise_said
 from comes.annotate.web.app import (
     NEEDS_TOKEN,
     Body,
@@ -72,7 +40,7 @@ from comes.annotate.web.app import (
     render,
 )
 from comes.errors import ComesError
-from comes.files import check_file_target, replacing_file
+from comes.files import replacing_file
 
 BOUNDS = ["class_prior", "lower", "upper"]  # of a table of priors
 
@@ -85,7 +53,6 @@ def write_overview(
     ``priors`` has the columns label, class_prior, lower and upper, as from
     `comes.priors.prior_table`: estimates need features, which a project does not have.
     """
-    target = check_file_target(path)
     said = AnswerCache(project).read()
     summary = summarise_said(project, said)
     static = files("comes.annotate.web").joinpath("static")
@@ -98,7 +65,7 @@ def write_overview(
         style="\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets),
         priors={} if priors is None else priors.set_index("label")[BOUNDS].to_dict("index"),
     )
-    with replacing_file(target) as temporary:
+    with replacing_file(path) as temporary:
         temporary.write_text(page, encoding="utf-8", errors="replace")
     return summary
 
@@ -129,7 +96,7 @@ def count_activity(said: AnswerColumns) -> dict[str, Any]:
 
     Control cards, skips and decisions of the lead are not among it.
     """
-    rows = ~said.is_decision & (said.word != SKIP) & (said.source != SOURCES.index(CONTROL))
+    rows = said.is_card & (said.word != SKIP)
     at = said.at[rows]
     if not len(at):
         return {"bars": [], "people": {}}
@@ -155,7 +122,6 @@ def count_activity(said: AnswerColumns) -> dict[str, Any]:
 FRESH = 2.0  # seconds for which a summary is shown again
 PATIENCE = 0.1  # seconds that a page waits for a new summary, if there is one to show
 OLDEST = 60.0  # seconds after which it waits in any case
-MANY = 20_000  # cards of a project whose answers are read when the server starts
 AT_ONCE = 20  # disagreements on a page
 ROWS = 50  # answers on a page
 FILTERS = ("item", "class", "person", "state")  # of answers
@@ -166,62 +132,52 @@ EXPORTS: dict[str, tuple[Callable[[Project, Path], Any], tuple[str, ...]]] = {
     "raw": (export_raw_answers, ("csv", "parquet", "xlsx")),
 }
 
-Number = Annotated[int, Field(ge=1, lt=2**31)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
-ServerPath = Annotated[str, StringConstraints(max_length=1000, strip_whitespace=True)]
 
 
-class DecisionBody(Body):
-    """What the lead decides about a pair; null takes the decision back."""
-
+class _DecisionBody(Body):
     item: Number
     class_number: Number
-    verdict: Verdict | None
+    verdict: lead.Verdict | None  # null takes the decision back
 
 
-class NoteBody(Body):
-    """Whether a note is dealt with."""
-
+class _NoteBody(Body):
     note: Number
     is_resolved: bool
 
 
-class PersonBody(Body):
-    """Whether the answers of a person are left out."""
-
+class _PersonBody(Body):
     name: Name
     is_left_out: bool
 
 
-class LinkBody(Body):
-    """A link to make."""
-
+class _LinkBody(Body):
     role: Role
     name: Name
 
 
-class RevokeBody(Body):
-    """The number of a link to revoke; null revokes all."""
-
-    number: Name | None
+class _RevokeBody(Body):
+    number: Name | None  # null revokes all
 
 
-class AskingBody(Body):
-    """How the project asks; an empty question is the usual one."""
-
-    question: Annotated[str, StringConstraints(strip_whitespace=True)]
+class _AskingBody(Body):
+    question: Annotated[str, StringConstraints(strip_whitespace=True)]  # empty for the usual one
     asks_yes: bool
     language: Literal["en", "de"]
-    guidelines: ServerPath
+    guidelines: Annotated[str, StringConstraints(max_length=1000, strip_whitespace=True)]
 
 
-class SwitchBody(Body):
-    """Whether something is on."""
-
+class _SwitchBody(Body):
     is_on: bool
 
 
 ReadPage = Callable[[Request, Summary, AnswerColumns], dict[str, Any]]
+COMMANDS: dict[str, tuple[type[Body], Callable[..., None]]] = {  # take the fields of the body
+    "note": (_NoteBody, lead.resolve_note),
+    "person": (_PersonBody, lead.leave_out),
+    "freeze": (_SwitchBody, lead.freeze),
+    "hints": (_SwitchBody, lead.show_hints),
+}
 
 
 class LeadPages:
@@ -229,12 +185,12 @@ class LeadPages:
 
     def __init__(self, site: Site) -> None:
         self._site, self._project = site, site.project
-        self._ledger = AnswerCache(site.project)
-        self._work: asyncio.Task[None] | None = None
+        self._cache = AnswerCache(site.project)
+        self._lock = asyncio.Lock()
         self._known: tuple[Summary, AnswerColumns] | None = None
         self._known_at = -math.inf
         site.preparations.append(self._prepare)
-        pages = {
+        pages: dict[str, ReadPage] = {
             "": self._read_overview,
             "answers": self._read_answers,
             "disagreements": self._read_disagreements,
@@ -242,42 +198,67 @@ class LeadPages:
             "people": self._read_people,
             "settings": self._read_settings,
         }
-        changes = {
-            "decide": self.decide,
-            "note": self.resolve,
-            "person": self.leave_person_out,
-            "freeze": self.freeze,
-            "link": self.make_link,
-            "revoke": self.revoke_links,
-            "asking": self.change_asking,
-            "hints": self.switch_hints,
+        changes: dict[str, Callable[..., Any]] = {
+            "decide": self._decide,
+            "link": self._make_link,
+            "revoke": self._revoke_links,
+            "asking": self._change_asking,
+            **{name: partial(self._run_command, *how) for name, how in COMMANDS.items()},
         }
         self.routes = [
             *(
                 Route(f"/lead/{tab}".rstrip("/"), partial(self._show, tab or "overview", read))
                 for tab, read in pages.items()
             ),
-            Route("/lead/export/{what}.{ending}", self.export),
+            Route("/lead/export/{what}.{ending}", self._export),
             *(
                 Route(f"/api/lead/{name}", change, methods=["POST"])
                 for name, change in changes.items()
             ),
-            Route("/api/lead/table/{purpose}/{name}", self.take_table, methods=["PUT"]),
+            Route("/api/lead/table/{purpose}/{name}", self._take_table, methods=["PUT"]),
             Route("/setup", RedirectResponse("/lead")),
         ]
+
+    async def _prepare(self) -> None:
+        """Read the answers, which takes a second in a large project, while the server starts."""
+        await run_in_threadpool(self._cache.read)
 
     # ---- pages
 
     async def _show(self, tab: str, read: ReadPage, request: Request) -> Response:
-        summary, said = await self._summarise()
+        age = time.monotonic() - self._known_at
+        if age > FRESH:
+            work = asyncio.create_task(self._refresh())
+            await asyncio.wait({work}, timeout=None if age > OLDEST else PATIENCE)
+            if work.done():
+                work.result()  # raises what went wrong
+        assert self._known is not None
+        summary, said = self._known
         values: dict[str, Any] = {"tab": tab, "mode": "lead", "role": "lead"}
         values |= {"name": read_name(request), "summary": summary, "kind": self._project.kind}
 
         def render_tab() -> Response:
             more = read(request, summary, said)
+            more |= {"n_disagreements": len(lead.find_disagreements(said))}
             return self._site.render_page(f"lead_{tab}.html.jinja", **values, **more)
 
         return await run_in_threadpool(render_tab)
+
+    async def _refresh(self) -> None:
+        async with self._lock:  # one summary for all who wait
+            if time.monotonic() > self._known_at + FRESH:
+                started = time.monotonic()
+                self._known = await run_in_threadpool(self._summarise)
+                self._known_at = started
+
+    def _summarise(self) -> tuple[Summary, AnswerColumns]:
+        said = self._cache.read()
+        return summarise_said(self._project, said), said
+
+    async def _forget(self) -> None:
+        """Let the next page show what was changed."""
+        async with self._lock:  # a summary that is being made may have read before the change
+            self._known_at = -math.inf
 
     def _read_overview(self, _: Request, summary: Summary, said: AnswerColumns) -> dict[str, Any]:
         examples = _pick_examples(said) if self._project.kind == "image" else {}
@@ -286,36 +267,27 @@ class LeadPages:
 
     def _read_answers(self, request: Request, _: Summary, said: AnswerColumns) -> dict[str, Any]:
         given = request.query_params
-        names = self._project.class_names
         wanted = {name: given.get(name, "").replace("\0", "") for name in FILTERS}
-        class_ = names.index(wanted["class"]) + 1 if wanted["class"] in names else None
         with self._project.reading() as connection:
-            rows = browse_answers(
-                connection,
-                item=wanted["item"],
-                class_=class_,
-                person=wanted["person"],
-                state=wanted["state"] if wanted["state"] in STATES else "",
-                before=_read_number(given.get("before")),
-                most=ROWS + 1,
-            )
+            before = _read_number(given.get("before"))
+            rows = lead.browse_answers(connection, wanted, before, most=ROWS + 1)
         return {
             "rows": rows[:ROWS],
             "is_more": len(rows) > ROWS,
             "is_first": "before" not in given,
             "wanted": wanted,
-            "class_names": names,
-            "people": said.people,
+            "class_names": self._project.class_names,
+            "people": sorted(said.people),
         }
 
     def _read_disagreements(
         self, request: Request, _: Summary, said: AnswerColumns
     ) -> dict[str, Any]:
         with_decided = "decided" in request.query_params
-        pairs = find_disagreements(said, with_decided=with_decided)
+        pairs = lead.find_disagreements(said, with_decided=with_decided)
         start = _read_number(request.query_params.get("from")) or 0
         with self._project.reading() as connection:
-            shown = show_disagreements(connection, pairs[start : start + AT_ONCE])
+            shown = lead.show_disagreements(connection, pairs[start : start + AT_ONCE])
         return {
             "pairs": shown,
             "start": start,
@@ -326,134 +298,110 @@ class LeadPages:
 
     def _read_notes(self, *_: Any) -> dict[str, Any]:
         with self._project.reading() as connection:
-            return {"rows": list_notes(connection)}
+            return {"rows": lead.list_notes(connection)}
 
     def _read_people(self, request: Request, *_: Any) -> dict[str, Any]:
-        return {
-            "links": list_links(self._project)[::-1],
-            "needs_token": request.scope[NEEDS_TOKEN],
-        }
+        links = list_links(self._project)
+        return {"links": links[::-1], "needs_token": request.scope[NEEDS_TOKEN]}
 
     def _read_settings(self, *_: Any) -> dict[str, Any]:
+        kind = self._project.kind
         with self._project.reading() as connection:
-            asked = read_asking(connection)
+            stored = {
+                row.name: row.value for row in connection.execute(select(settings)) if row.value
+            }
             n_controls, n_hints = (
                 connection.execute(select(func.count()).select_from(table)).scalar_one()
                 for table in (controls, hints)
             )
-        language = asked.get(LANGUAGE, "en")
         return {
-            "question": asked.get(QUESTION, ""),
-            "usual": {code: default_template(self._project.kind, code) for code in LANGUAGES},
-            "longest": LONGEST_QUESTION,
-            "asks_yes": asked.get(ASKS_YES) != "0",
-            "chosen": language,
-            "languages": LANGUAGES,
-            "guidelines": asked.get(GUIDELINES, ""),
+            "question": stored.get(asking.QUESTION, ""),
+            "usual": {code: asking.default_template(kind, code) for code in asking.LANGUAGES},
+            "longest": asking.LONGEST_QUESTION,
+            "asks_yes": stored.get(asking.ASKS_YES) != "0",
+            "chosen": stored.get(asking.LANGUAGE, "en"),
+            "languages": asking.LANGUAGES,
+            "guidelines": stored.get(asking.GUIDELINES, ""),
             "class_names": self._project.class_names,
             "n_controls": n_controls,
-            "share": float(self._project.read_setting(CONTROL_SHARE) or 0.05),
+            "share": float(stored.get(CONTROL_SHARE, 0.05)),
             "n_hints": n_hints,
-            "shows_hints": self._project.read_setting(SHOWS_HINTS) == "1",
+            "shows_hints": stored.get(SHOWS_HINTS) == "1",
         }
 
-    async def export(self, request: Request) -> Response:
-        """Send the answers as a file of the wanted kind."""
+    async def _export(self, request: Request) -> Response:
         what, ending = request.path_params["what"], request.path_params["ending"]
         write, endings = EXPORTS.get(what, (export_answers, ()))
         if ending not in endings:
             raise RefusedError(404, "there is no such export")
-        folder = Path(await run_in_threadpool(tempfile.mkdtemp))
-        remove = partial(shutil.rmtree, folder, ignore_errors=True)
-        path = folder / f"{self._project.name}-{what}.{ending}"
+        folder = TemporaryDirectory(ignore_cleanup_errors=True)
+        path = Path(folder.name) / f"{self._project.name}-{what}.{ending}"
         try:
             await run_in_threadpool(write, self._project, path)
         except ComesError as error:
-            await run_in_threadpool(remove)
+            folder.cleanup()
             raise RefusedError(409, str(error).rstrip(".")) from None
-        headers = {"Cache-Control": "no-store"}
-        return FileResponse(
-            path, filename=path.name, headers=headers, background=BackgroundTask(remove)
-        )
+        headers, remove = {"Cache-Control": "no-store"}, BackgroundTask(folder.cleanup)
+        return FileResponse(path, filename=path.name, headers=headers, background=remove)
 
     # ---- changes
 
-    async def decide(self, request: Request) -> Response:
-        """Store what the lead decides about a pair."""
-        body, name = await read_body(request, DecisionBody), read_name(request) or LEAD
-        command = partial(decide_pair, item=body.item, class_=body.class_number, name=name)
-        await self._command(partial(command, verdict=body.verdict, now=time.time()))
+    async def _decide(self, request: Request) -> Response:
+        body, name = await read_body(request, _DecisionBody), read_name(request) or lead.LEAD
+        await self._run(partial(lead.decide_pair, **vars(body), name=name))
         return JSONResponse({"decision": body.verdict, "name": name})
 
-    async def resolve(self, request: Request) -> Response:
-        """Mark a note as dealt with, or not."""
-        body = await read_body(request, NoteBody)
-        command = partial(resolve_note, number=body.note, is_resolved=body.is_resolved)
-        return await self._command(partial(command, now=time.time()))
+    async def _run_command(
+        self, kind: type[Body], command: Callable[..., None], request: Request
+    ) -> Response:
+        body = await read_body(request, kind)
+        await self._run(partial(command, **vars(body)))
+        return JSONResponse({"changed": True})
 
-    async def leave_person_out(self, request: Request) -> Response:
-        """Leave the answers of a person out, or take them in again."""
-        body = await read_body(request, PersonBody)
-        command = partial(leave_out, name=body.name, is_left_out=body.is_left_out)
-        return await self._command(partial(command, now=time.time()))
-
-    async def freeze(self, request: Request) -> Response:
-        """Take no more answers, or go on."""
-        body = await read_body(request, SwitchBody)
-        return await self._command(partial(freeze, is_frozen=body.is_on, now=time.time()))
-
-    async def make_link(self, request: Request) -> Response:
+    async def _make_link(self, request: Request) -> Response:
         """Make a link for somebody; its address is shown this once."""
-        body = await read_body(request, LinkBody)
+        body = await read_body(request, _LinkBody)
         token = await self._change(make_link, self._project, body.role, body.name)
         stored = await run_in_threadpool(self._project.read_setting, ADDRESSES)
         known = json.loads(stored) if stored else [str(request.base_url)]
         return JSONResponse({"links": [f"{start.rstrip('/')}/?token={token}" for start in known]})
 
-    async def revoke_links(self, request: Request) -> Response:
-        """Revoke a link, or all."""
-        body = await read_body(request, RevokeBody)
+    async def _revoke_links(self, request: Request) -> Response:
+        body = await read_body(request, _RevokeBody)
         revoked = await self._change(revoke_links, self._project, body.number)
         return JSONResponse({"revoked": len(revoked)})
 
-    async def change_asking(self, request: Request) -> Response:
-        """Change the question, the answers there are, the language, or the guidelines."""
-        body = await read_body(request, AskingBody)
+    async def _change_asking(self, request: Request) -> Response:
+        body = await read_body(request, _AskingBody)
         if body.guidelines:
             check_place(body.guidelines, is_open=not request.scope[NEEDS_TOKEN])
         await self._change(self._store_asking, body)
         return JSONResponse({"done": "Saved. Pages that are open follow when they are reloaded."})
 
-    def _store_asking(self, body: AskingBody) -> None:
+    def _store_asking(self, body: _AskingBody) -> None:
         how = body.asks_yes, body.language, body.guidelines or None
         self._project.change_asking(body.question or None, *how)
-        for name, value in ((QUESTION, body.question), (GUIDELINES, body.guidelines)):
+        for name, value in ((asking.QUESTION, body.question), (asking.GUIDELINES, body.guidelines)):
             if not value:
                 self._project.write_setting(name, "")
 
-    async def switch_hints(self, request: Request) -> Response:
-        """Show what a model thinks on cards, or no longer."""
-        body = await read_body(request, SwitchBody)
-        await self._change(self._project.write_setting, SHOWS_HINTS, str(int(body.is_on)))
-        return JSONResponse({"changed": True})
-
-    async def take_table(self, request: Request) -> Response:
+    async def _take_table(self, request: Request) -> Response:
         """Take known answers for control cards, or decisions, from a table."""
         purpose, name = request.path_params["purpose"], request.path_params["name"]
         if purpose not in ("controls", "decisions"):
             raise RefusedError(404, "there is no such table")
-        with tempfile.TemporaryDirectory() as folder:
+        try:
+            share = float(request.query_params.get("share", "0.05"))
+        except ValueError:
+            raise RefusedError(422, "the share must be a number, such as 0.05") from None
+        with TemporaryDirectory() as folder:
             path = await receive_file(request, Path(folder), name)
             if purpose == "decisions":
-                lead = read_name(request) or LEAD
-                count = await self._change(decide_pairs, self._project, path, lead)
+                name = read_name(request) or lead.LEAD
+                count = await self._change(lead.decide_pairs, self._project, path, name)
                 return JSONResponse({"done": f"Stored {count} decisions."})
-            try:
-                share = float(request.query_params.get("share", "0.05"))
-            except ValueError:
-                raise RefusedError(422, "the share must be a number, such as 0.05") from None
             count = await self._change(set_controls, self._project, path, share)
-        return JSONResponse({"done": f"Stored {count} known answers."})
+            return JSONResponse({"done": f"Stored {count} known answers."})
 
     async def _change(self, work: Callable[..., Any], *given: Any) -> Any:
         """Change something in a thread; return what it gives, or refuse with what it says."""
@@ -464,51 +412,10 @@ class LeadPages:
         await self._forget()
         return result
 
-    async def _command(self, command: Any) -> Response:
+    async def _run(self, command: Callable[[Connection], None]) -> None:
+        """Change something in the writer."""
         await self._site.run_command(command)
         await self._forget()
-        return JSONResponse({"changed": True})
-
-    async def _forget(self) -> None:
-        """Let the next page show what was changed."""
-        if self._work is not None:
-            await asyncio.wait({self._work})  # it may have read before the change
-        self._known_at = -math.inf
-
-    # ---- what is known
-
-    async def _summarise(self) -> tuple[Summary, AnswerColumns]:
-        """Return what is known: now, or a moment ago where a new summary takes long."""
-        age = time.monotonic() - self._known_at
-        if self._known is None or age > FRESH:
-            if self._work is None:
-                self._work = asyncio.create_task(run_in_threadpool(self._read))
-                self._work.add_done_callback(self._end_work)
-            work, must_wait = self._work, self._known is None or age > OLDEST
-            await asyncio.wait({work}, timeout=None if must_wait else PATIENCE)
-            if must_wait:
-                work.result()  # raises what went wrong
-        assert self._known is not None
-        return self._known
-
-    def _read(self) -> None:
-        started = time.monotonic()
-        said = self._ledger.read()
-        self._known = summarise_said(self._project, said), said
-        self._known_at = started
-
-    def _end_work(self, work: "asyncio.Task[None]") -> None:
-        self._work = None
-        if not work.cancelled():
-            work.exception()  # whoever waits for it raises it
-
-    async def _prepare(self) -> None:
-        """Read the answers of a large project, so that the first page does not wait for them."""
-        try:
-            if await run_in_threadpool(self._project.count_cards) >= MANY:
-                await self._summarise()
-        except ComesError:
-            pass  # the page will say so
 
 
 def _read_number(given: str | None) -> int | None:
@@ -518,8 +425,8 @@ def _read_number(given: str | None) -> int | None:
 def _pick_examples(said: AnswerColumns) -> dict[int, list[int]]:
     """Return numbers of the latest items that somebody said yes about, by class (from 0)."""
     found: dict[int, list[int]] = {}
-    for class_ in np.unique(said.class_):
-        rows = np.flatnonzero((said.class_ == class_) & (said.word == YES))[::-1][: 4 * EXAMPLES]
-        numbers = dict.fromkeys((said.item[rows] + 1).tolist())
-        found[int(class_)] = list(numbers)[:EXAMPLES]
+    item, class_ = said.pairs[:, said.question[said.word == YES]]
+    for number in np.unique(class_):
+        latest = 1 + item[class_ == number][::-1]
+        found[int(number)] = list(dict.fromkeys(latest[: 4 * EXAMPLES].tolist()))[:EXAMPLES]
     return found

@@ -129,17 +129,9 @@ function showDecision(box, verdict, name) {
 
 // Send what was typed into a form.
 async function sendForm(form) {
-  const fields = new FormData(form);
-  const bodies = {
-    link: () => ({ name: fields.get("name"), role: fields.get("role") }),
-    asking: () => ({
-      question: fields.get("question"),
-      asks_yes: fields.has("asks_yes"),
-      language: fields.get("language"),
-      guidelines: fields.get("guidelines"),
-    }),
-  };
-  const reply = await post(`/api/lead/${form.dataset.form}`, bodies[form.dataset.form]());
+  const fields = Object.fromEntries(new FormData(form));
+  if (form.elements.asks_yes) fields.asks_yes = form.elements.asks_yes.checked;
+  const reply = await post(`/api/lead/${form.dataset.form}`, fields);
   tell(form, reply);
   if (reply.links) {
     form.reset();
