@@ -87,7 +87,14 @@ def describe_summary(summary: Summary, priors: pd.DataFrame | None = None) -> di
     }
 
 
-STEPS = {600: "ten minutes", 3600: "hour", 21600: "six hours", 86400: "day", 604800: "week"}
+STEPS = {
+    60: "minute",
+    600: "ten minutes",
+    3600: "hour",
+    21600: "six hours",
+    86400: "day",
+    604800: "week",
+}
 MOST_BARS = 60  # of a chart
 
 
