@@ -212,7 +212,8 @@ def _change_texts(frame: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataF
     columns: dict[str, Any] = {}
     for name, cells in frame.items():
         if pd.api.types.is_string_dtype(cells.dtype) or cells.dtype == object:
-            codes, distinct = pd.factorize(cells, use_na_sentinel=False)
+            codes, found = pd.factorize(cells, use_na_sentinel=False)
+            distinct = found.tolist()
             changed = [change(cell) for cell in distinct]
             if any(new is not old for new, old in zip(changed, distinct, strict=True)):
                 columns[str(name)] = np.array(changed, dtype=object)[codes]
@@ -222,7 +223,7 @@ def _change_texts(frame: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataF
 def _has_returns(frame: pd.DataFrame) -> bool:
     texts = [name for name in frame if isinstance(name, str)]
     for _, cells in frame.select_dtypes(["object", "string"]).items():
-        texts += [cell for cell in cells.unique() if isinstance(cell, str)]
+        texts += [cell for cell in cells.unique().tolist() if isinstance(cell, str)]
     return any("\r" in text for text in texts)
 
 
