@@ -19,13 +19,12 @@ from comes.annotate import (
 )
 from comes.annotate.lead import (
     decide_pairs,
-    find_disagreements,
     freeze,
     leave_out,
     show_disagreements,
 )
 from comes.annotate.schema import answers, notes
-from comes.annotate.summary import AnswerCache
+from comes.annotate.summary import AnswerCache, find_disagreements
 from comes.annotate.web.server import make_app
 from comes.errors import ComesError
 from projects import Desk, Projects, all_cards, refusal, say, states, stored

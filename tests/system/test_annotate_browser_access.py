@@ -19,9 +19,8 @@ from annotation_browser import (
 )
 from comes.annotate import create_project, serve_in_thread
 from comes.annotate.cards import Answer
-from comes.annotate.lead import find_disagreements
 from comes.annotate.schema import cards
-from comes.annotate.summary import AnswerCache
+from comes.annotate.summary import AnswerCache, find_disagreements
 from projects import Desk
 
 pytestmark = pytest.mark.needs("chromium")

@@ -23,7 +23,10 @@ from comes.annotate.asking import ASKS_YES, add_questions
 from comes.annotate.schema import (
     CONTROL,
     CONTROLS,
+    DECISION,
     FROZEN,
+    IMPORT_TAB,
+    LEADS_TAB,
     answers,
     cards,
     classes,
@@ -206,7 +209,7 @@ def lease_cards(
     found = [card for card in _find_held_cards(connection, asker, now) if card.id not in known]
     is_free = or_(cards.c.leased_until.is_(None), cards.c.leased_until < now)
     is_asked = _asked_elsewhere(asker.annotator, now)
-    free = select(cards).where(~cards.c.is_done, is_free, ~is_asked)
+    free = select(cards).where(~cards.c.is_done, is_free, ~is_asked, cards.c.turn != DECISION)
     free = free.with_for_update(skip_locked=True, of=cards)  # nobody holds these
     is_new = not found
     if is_new:
@@ -238,6 +241,7 @@ def _find_held_cards(connection: Connection, asker: Asker, now: float) -> list[A
             cards.c.tab.in_([asker.tab, _name_closed_tab(asker.annotator)]),
             cards.c.annotator == asker.annotator,
             ~cards.c.is_done,
+            cards.c.turn != DECISION,
             ~_asked_elsewhere(asker.annotator, now),
         )
         .with_for_update(of=cards)  # evaluated again if another server has just leased them
@@ -441,11 +445,8 @@ def undo_answers(
     connection: Connection, asker: Asker, keys: Sequence[str], *, now: float, lease: float
 ) -> list[dict[str, Any]]:
     """Undo answers of this person; return their cards, leased again. Undoing twice is the same."""
-    rows = connection.execute(
-        select(answers)
-        .where(answers.c.key.in_(keys), answers.c.annotator == asker.annotator)
-        .with_for_update(of=answers)
-    ).all()
+    own = answers.c.key.in_(keys), *answers_of(asker.annotator)
+    rows = connection.execute(select(answers).where(*own).with_for_update(of=answers)).all()
     if len(rows) < len(set(keys)):
         raise RefusedError(404, "there is no such answer of yours")
     open_again = [row.card_id for row in rows if row.undone_at is None]
@@ -474,6 +475,11 @@ def release_cards(connection: Connection, asker: Asker, keep: Sequence[int] = ()
     return given.rowcount
 
 
+def answers_of(annotator: str) -> tuple[Any, Any]:
+    """Return the conditions on what a person answered on a card: no decision, and no import."""
+    return answers.c.annotator == annotator, answers.c.tab.not_in((LEADS_TAB, IMPORT_TAB))
+
+
 MOST_ANSWERS = 60  # that a page is told of
 
 
@@ -482,7 +488,7 @@ def find_history(connection: Connection, annotator: str) -> list[dict[str, Any]]
 
     The ``key`` of an answer undoes it; the answers of a request share the time ``at``.
     """
-    stands = answers.c.annotator == annotator, answers.c.undone_at.is_(None)
+    stands = *answers_of(annotator), answers.c.undone_at.is_(None)
     query = select(answers).where(*stands).order_by(answers.c.id.desc()).limit(MOST_ANSWERS)
     rows = connection.execute(query).all()[::-1]
     shown = {card["card"]: card for card in show_cards(connection, [row.card_id for row in rows])}

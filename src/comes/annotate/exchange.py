@@ -16,6 +16,7 @@ from comes.annotate.cards import Place, append_cards, next_round
 from comes.annotate.project import Project
 from comes.annotate.schema import (
     CONTROL,
+    IMPORT_TAB,
     IMPORTED,
     LEADS_TAB,
     RANDOM,
@@ -43,7 +44,7 @@ CODES = {state.word: int(state) for state in State}
 def collect_answers(project: Project) -> Dataset:
     """Return all answers of a project, with the items that they are about.
 
-    Where two people disagree, the pair counts as "maybe".
+    Where two people disagree and the lead has not decided, the pair counts as "maybe".
 
     Parameters
     ----------
@@ -141,9 +142,9 @@ def read_answers(project: Project) -> pd.DataFrame:
     said = said[said["answer"] != "skip"]
     # Sorted here: a database would look the answers up one by one, in the order of the cards.
     said = said.iloc[np.lexsort([said[name] for name in ("turn", *PAIR[::-1])])]
+    said[SOURCE] = said[SOURCE].mask(_share_pair(said, said[HINT].notna()), HINT)
     is_decided = said["tab"] == LEADS_TAB
     said = said[is_decided | ~_share_pair(said, is_decided)].reset_index(drop=True)
-    said[SOURCE] = said[SOURCE].mask(_share_pair(said, said[HINT].notna()), HINT)
     return said.drop(columns=["turn", "tab", "round", HINT])
 
 
@@ -303,13 +304,13 @@ def import_answers(
         rows = {
             "card_id": taken,
             "annotator": [one.person for one in taken.values()],
-            "tab": repeat("import"),
+            "tab": repeat(IMPORT_TAB),
             "key": [f"import-{number}-{now:.6f}" for number in taken],
             "answer": [one.answer for one in taken.values()],
             "answered_at": repeat(now),
         }
         insert_columns(connection, answers, rows)
-        new = answers.c.tab == "import", answers.c.answered_at == now
+        new = answers.c.tab == IMPORT_TAB, answers.c.answered_at == now
         is_own = answers.c.card_id == cards.c.id
         done = {"is_done": True, "annotator": answers.c.annotator}
         connection.execute(update(cards).where(*new, is_own).values(done))

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from itertools import repeat
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ from comes.datasets.long import BY_MODEL, HINT, MODEL, SOURCE
 from comes.errors import ComesError
 from comes.files import expanded
 
+CONTROL_COLUMNS = ("item_id", "class_id", "known")
+ROWS_AT_ONCE = 10_000  # named in one statement
 BATCHES = "batches"  # setting: the last numbers of items that came together, all but the last
 FloatArray = npt.NDArray[np.float64]
 
@@ -242,11 +245,14 @@ def reopen_skipped_cards(project: Project) -> int:
     """Ask again what people skipped; return how many cards that are."""
     skips = answers.c.answer == "skip", answers.c.undone_at.is_(None)
     free = {"is_done": False, "tab": None, "annotator": None, "leased_until": None}
+    undone = update(answers).where(*skips).values(undone_at=time.time())
     with project.writing() as connection:
-        skipped = cards.c.id.in_(select(answers.c.card_id).where(*skips))
-        connection.execute(update(cards).where(skipped).values(**free))
-        undone = update(answers).where(*skips).values(undone_at=time.time())
-        return connection.execute(undone).rowcount
+        # A server may store skips meanwhile: what is undone here is what is opened.
+        skipped = connection.execute(undone.returning(answers.c.card_id)).scalars().all()
+        for start in range(0, len(skipped), ROWS_AT_ONCE):
+            own = cards.c.id.in_(skipped[start : start + ROWS_AT_ONCE])
+            connection.execute(update(cards).where(own).values(**free))
+    return len(skipped)
 
 
 def set_controls(project: Project, known: str | Path | pd.DataFrame, share: float = 0.05) -> int:
@@ -275,9 +281,8 @@ def set_controls(project: Project, known: str | Path | pd.DataFrame, share: floa
     rows = project.number_answers(known, (NO, YES))
     with project.writing() as connection:
         connection.execute(delete(controls))
-        for item, class_, answer in rows:
-            row = {"item_id": item, "class_id": class_, "known": answer}
-            connection.execute(insert(controls).values(row))
+        columns = {name: map(itemgetter(k), rows) for k, name in enumerate(CONTROL_COLUMNS)}
+        insert_columns(connection, controls, columns)
         write_setting(connection, CONTROL_SHARE, str(share))
     return len(rows)
 
@@ -341,7 +346,8 @@ def add_active_cards(
     with project.writing() as connection:
         could_be = drawn.inclusion > 0
         is_drawn = could_be.any(axis=0)  # whether a class took part
-        if (_find_open(connection) != could_be)[:, is_drawn].any():
+        is_open = _find_open(connection)
+        if is_open.shape != could_be.shape or (is_open != could_be)[:, is_drawn].any():
             raise ComesError(
                 "questions were added while these were drawn, so their probabilities are no longer "
                 "right. Draw again."

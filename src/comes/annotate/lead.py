@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 from sqlalchemy import Connection, Select, Table, func, insert, select, tuple_, update
 
@@ -31,11 +30,10 @@ from comes.annotate.schema import (
     people,
     write_setting,
 )
-from comes.annotate.summary import AnswerColumns, count_words
+from comes.annotate.summary import Pair
 from comes.errors import ComesError, listed
 
 Verdict = Literal["no", "maybe", "yes"]
-Pair = tuple[int, int]  # numbers of an item and a class, from 1
 LEAD = "the lead"  # who decides, unless it is a person with a name
 
 
@@ -59,6 +57,8 @@ def decide_pair(
             class_id=class_number,
             turn=DECISION,
             source=asked[0].source,
+            round=asked[0].round,
+            probability=asked[0].probability,
             position=asked[0].position,
             is_done=True,
             **own,
@@ -70,17 +70,6 @@ def decide_pair(
         key = f"decision-{secrets.token_hex(8)}"
         said = {"card_id": card, "key": key, "answer": verdict, "answered_at": now}
         connection.execute(insert(answers).values(**said, **own))
-
-
-def find_disagreements(said: AnswerColumns, *, with_decided: bool = False) -> list[Pair]:
-    """Return the pairs on which people disagree: no against yes first, then no against maybe."""
-    no, maybe, yes = count_words(said, said.counts & said.is_card)
-    disagree = (no > 0) & (maybe + yes > 0)
-    if not with_decided:
-        disagree[said.question[said.counts & said.is_decision]] = False
-    numbers = np.flatnonzero(disagree)
-    numbers = numbers[np.argsort(yes[numbers] == 0, kind="stable")]
-    return [(item + 1, class_ + 1) for item, class_ in said.pairs[:, numbers].T.tolist()]
 
 
 def show_disagreements(connection: Connection, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
@@ -258,6 +247,8 @@ def join_person(connection: Connection, name: str, *, is_same: bool, now: float)
     A name that differs from a known one in case or blanks only is refused with `KnownNameError`,
     unless the person ``is_same``: then the known name is the answer.
     """
+    if connection.execute(select(people.c.name).where(people.c.name == name)).first():
+        return name
     known = _list_names(connection)
     alike = sorted(old for old in known if _fold(old) == _fold(name))
     if alike and name not in known:

@@ -72,8 +72,6 @@ def make_in_worker(picture: Path | bytes, width: int | None, longest: float = LO
     try:
         with open_picture(picture) as file:
             return make_display(file, width)
-    except OSError as error:
-        raise UnshownError(f"cannot be read: {error.strerror}") from None
     finally:
         faulthandler.cancel_dump_traceback_later()
 

@@ -38,12 +38,14 @@ from comes.datasets.long import HINT, MODEL
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+Pair = tuple[int, int]  # numbers of an item and a class, from 1
 Columns = dict[str, FloatArray]  # of a table, by name; the rows are in the order of their ids
 WORDS = ("no", "maybe", "yes", "skip")
 NO, MAYBE, YES, SKIP = range(4)
 SOURCES = (RANDOM, ACTIVE, MODEL, IMPORTED, CONTROL, HINT)
 _RANDOM, _CONTROL, _HINT = (SOURCES.index(source) for source in (RANDOM, CONTROL, HINT))
 IS_CHOSEN = np.isin(SOURCES, [ACTIVE, MODEL, HINT])
+LATE = 1000  # answers that are read again
 ROWS_AT_ONCE = 20_000  # between which other threads go on
 
 
@@ -140,7 +142,10 @@ class AnswerCache:
             pairs, self._question = np.unique(item * most + class_, return_inverse=True)
             self._pairs = np.array(np.divmod(pairs, most))
         if n_answers != len(self._answers["id"]):
-            self._answers = _read_more(connection, _ANSWER, self._answers, self._people)
+            # Those that another server stored at the same moment may come late.
+            n_sure = max(len(self._answers["id"]) - LATE, 0)
+            sure = {name: column[:n_sure] for name, column in self._answers.items()}
+            self._answers = _read_more(connection, _ANSWER, sure, self._people)
         stands = self._answers["stands"]
         if n_undone != np.count_nonzero(stands == 0):
             undone = fetch_all(connection, select(answers.c.id).where(is_undone))
@@ -156,6 +161,9 @@ class AnswerCache:
         card = np.searchsorted(self._cards["id"], given["card"])
         source = self._cards["source"].astype(np.int64)[card]
         is_control, is_decision = source == _CONTROL, given["is_decision"] > 0
+        question = self._question[card]
+        is_hinted = np.zeros(self._pairs.shape[1], dtype=bool)  # somebody saw a hint
+        is_hinted[question[(given["is_hinted"] > 0) & ~is_control]] = True
         person = given["person"].astype(np.int64)
         is_left_out = np.isin(list(self._people), left_out)
         turn = self._cards["turn"]
@@ -163,8 +171,8 @@ class AnswerCache:
             card_class=self._cards["class_"][turn < DECISION].astype(np.int64),
             n_questions=int(np.count_nonzero(turn == 0)),
             pairs=self._pairs,
-            question=self._question[card],
-            source=np.where((given["is_hinted"] > 0) & ~is_control, _HINT, source),
+            question=question,
+            source=np.where(is_hinted[question] & ~is_control, _HINT, source),
             known=self._cards["known"].astype(np.int64)[card],
             person=person,
             word=given["word"].astype(np.int64),
@@ -277,6 +285,17 @@ def count_words(said: AnswerColumns, rows: BoolArray) -> IntArray:
     n, rows = said.pairs.shape[1], rows & (said.word != SKIP)
     place = said.word[rows] * n + said.question[rows]
     return np.bincount(place, minlength=3 * n).reshape(3, n)
+
+
+def find_disagreements(said: AnswerColumns, *, with_decided: bool = False) -> list[Pair]:
+    """Return the pairs on which people disagree: no against yes first, then no against maybe."""
+    no, maybe, yes = count_words(said, said.counts & said.is_card)
+    disagree = (no > 0) & (maybe + yes > 0)
+    if not with_decided:
+        disagree[said.question[said.counts & said.is_decision]] = False
+    numbers = np.flatnonzero(disagree)
+    numbers = numbers[np.argsort(yes[numbers] == 0, kind="stable")]
+    return [(item + 1, class_ + 1) for item, class_ in said.pairs[:, numbers].T.tolist()]
 
 
 def summarise_classes(
@@ -450,6 +469,7 @@ class Summary:
     agreement: Agreement
     classes: tuple[ClassSummary, ...]
     people: tuple[PersonSummary, ...]
+    disagreements: list[Pair]  # about which the lead has not decided
     seconds_left: float  # of one person's work; NaN while nobody has answered
     per_hour: float  # answers of all people, at the pace of the last half hour
     made_at: float
@@ -463,8 +483,8 @@ class Summary:
 
     @property
     def n_disagreements(self) -> int:
-        """Pairs on which people disagree and the lead has not decided."""
-        return sum(row.n_disagreements for row in self.classes)
+        """How many pairs people disagree on and the lead has not decided."""
+        return len(self.disagreements)
 
     def table(self) -> pd.DataFrame:
         """Return a row per class."""
@@ -537,6 +557,7 @@ def summarise_said(project: Project, said: AnswerColumns) -> Summary:
         agreement=agreement,
         classes=rows,
         people=summarise_people(said),
+        disagreements=find_disagreements(said),
         seconds_left=sum(row.seconds_left for row in rows),
         per_hour=3600 * len(recent) / max(now - recent.min(), 60.0) if len(recent) else 0.0,
         made_at=now,

@@ -29,6 +29,7 @@ from comes.annotate.cards import (
     Id,
     Number,
     SentAnswer,
+    answers_of,
     find_history,
     lease_cards,
     release_cards,
@@ -52,11 +53,12 @@ from comes.annotate.web.app import (
 
 FRESH = 1.0  # seconds for which the cards of everybody are not counted again
 FRESH_BARRED = 900.0  # and those that are not for a person, which takes longest
+MOST_PEOPLE = 1000  # whose counts are kept
 _OTHER = cards.alias("other")
 
 
 class ProgressCounter:
-    """Counts how far everybody is, and one person; in a large project not everything each time."""
+    """Counts how far everybody is, at most once a second, and how far one person is."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -66,7 +68,7 @@ class ProgressCounter:
     def read(self, annotator: str, *, is_exact: bool = False) -> dict[str, Any]:
         """Return the cards in ``total`` and ``done``, and what concerns a person.
 
-        That are the answers (``mine``), their ``seconds``, and the cards ``left`` to get.
+        These are the answers (``mine``), their ``seconds``, and the cards ``left`` to get.
         """
         now = time.monotonic()
         with self._project.reading() as connection:
@@ -75,9 +77,11 @@ class ProgressCounter:
             barred, at = self._barred.get(annotator, (0, -math.inf))
             if is_exact or now > at + FRESH_BARRED:
                 barred = _count_barred(connection, annotator)
+                if len(self._barred) >= MOST_PEOPLE:
+                    self._barred.clear()
                 self._barred[annotator] = barred, now
             columns = func.count(), func.coalesce(func.sum(answers.c.seconds), 0.0)
-            own = select(*columns).where(*_standing_of(annotator))
+            own = select(*columns).where(*answers_of(annotator), answers.c.undone_at.is_(None))
             mine, seconds = connection.execute(own).one()
         total, n_open = self._all
         return {
@@ -116,13 +120,9 @@ def _count_barred(connection: Connection, annotator: str) -> int:
         .select_from(answers)
         .join(cards, cards.c.id == answers.c.card_id)
         .join(_OTHER, is_other)
-        .where(*_standing_of(annotator), ~_OTHER.c.is_done)
+        .where(answers.c.annotator == annotator, answers.c.undone_at.is_(None), ~_OTHER.c.is_done)
     )
     return connection.execute(query).scalar_one()
-
-
-def _standing_of(annotator: str) -> tuple[Any, Any]:
-    return answers.c.annotator == annotator, answers.c.undone_at.is_(None)
 
 
 MOST_IN_A_REQUEST = 300  # answers or keys

@@ -28,7 +28,15 @@ from comes.annotate.grow import set_controls
 from comes.annotate.links import Role, list_links, make_link, revoke_links
 from comes.annotate.project import Project
 from comes.annotate.schema import controls, hints, settings
-from comes.annotate.summary import SKIP, YES, AnswerCache, AnswerColumns, Summary, summarise_said
+from comes.annotate.summary import (
+    SKIP,
+    YES,
+    AnswerCache,
+    AnswerColumns,
+    Summary,
+    find_disagreements,
+    summarise_said,
+)
 from comes.annotate.web.app import (
     NEEDS_TOKEN,
     Body,
@@ -127,7 +135,7 @@ def count_activity(said: AnswerColumns) -> dict[str, Any]:
 
 
 FRESH = 2.0  # seconds for which a summary is shown again
-PATIENCE = 0.1  # seconds that a page waits for a new summary, if there is one to show
+PATIENCE = 0.08  # seconds that a page waits for a new summary, if there is one to show
 OLDEST = 60.0  # seconds after which it waits in any case
 AT_ONCE = 20  # disagreements on a page
 ROWS = 50  # answers on a page
@@ -236,6 +244,7 @@ class LeadPages:
         age = time.monotonic() - self._known_at
         if age > FRESH:
             work = asyncio.create_task(self._refresh())
+            work.add_done_callback(asyncio.Task.exception)  # else asyncio complains of it
             await asyncio.wait({work}, timeout=None if age > OLDEST else PATIENCE)
             if work.done():
                 work.result()  # raises what went wrong
@@ -246,7 +255,6 @@ class LeadPages:
 
         def render_tab() -> Response:
             more = read(request, summary, said)
-            more |= {"n_disagreements": len(lead.find_disagreements(said))}
             return self._site.render_page(f"lead_{tab}.html.jinja", **values, **more)
 
         return await run_in_threadpool(render_tab)
@@ -288,10 +296,12 @@ class LeadPages:
         }
 
     def _read_disagreements(
-        self, request: Request, _: Summary, said: AnswerColumns
+        self, request: Request, summary: Summary, said: AnswerColumns
     ) -> dict[str, Any]:
         with_decided = "decided" in request.query_params
-        pairs = lead.find_disagreements(said, with_decided=with_decided)
+        pairs = summary.disagreements
+        if with_decided:
+            pairs = find_disagreements(said, with_decided=True)
         start = _read_number(request.query_params.get("from")) or 0
         with self._project.reading() as connection:
             shown = lead.show_disagreements(connection, pairs[start : start + AT_ONCE])

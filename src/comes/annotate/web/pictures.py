@@ -8,6 +8,7 @@ import asyncio
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -70,7 +71,9 @@ class Decoder:
 
     def make(self, picture: Path | bytes, width: int | None) -> Display:
         """Return a display size, made by the worker of this thread."""
-        for _ in range(2):  # the first may have been killed since it was used last
+        started = time.monotonic()
+        # The worker may have been killed since it was used last.
+        for _ in range(2):
             try:
                 if not hasattr(self._own, "worker"):
                     self._own.worker = start_worker()
@@ -78,6 +81,8 @@ class Decoder:
                 made: Display = job.result()
             except BrokenProcessPool:
                 del self._own.worker
+                if time.monotonic() > started + LONGEST:
+                    break
             else:
                 return made
         raise UnshownError("takes too long, or too much memory, to be shown")
@@ -150,7 +155,7 @@ class PictureRoutes:
         self._project, self._decoder = site.project, Decoder()
         site.closings.append(self._decoder.close)
         self._cache = DisplayCache(site.project.folder / FOLDER)
-        self._known: dict[str, Display | UnshownError] = {}  # go as they are, or cannot be shown
+        self._known: dict[str, Display | str] = {}  # go as they are, or why they cannot be shown
         example = partial(self._send, find=self._find_example, width=WIDTHS[-1])
         self.routes = [
             Route("/items/{number}", self.item),
@@ -199,14 +204,14 @@ class PictureRoutes:
         source, name = await run_in_threadpool(find, request)
         try:
             key = f"{await run_in_threadpool(read_state, source, name)}-{width or 'full'}"
-            headers = {"Cache-Control": "private, max-age=300", "ETag": f'"{key}"'}
+            headers = {"Cache-Control": "private, no-cache", "ETag": f'"{key}"'}
             if request.headers.get("if-none-match") == headers["ETag"]:
                 return Response(status_code=304, headers=headers)
             made = self._known.get(key) or await run_in_threadpool(self._cache.read, key)
             if made is None:
                 made = await self._decoder.run(key, partial(self._make, source, name, width, key))
-            if isinstance(made, UnshownError):
-                raise made
+            if isinstance(made, str):
+                raise UnshownError(made)
             if made.content is not None:
                 return Response(made.content, media_type=made.kind, headers=headers)
             found = await run_in_threadpool(find_picture, source, name)
@@ -225,7 +230,7 @@ class PictureRoutes:
         try:
             made = self._decoder.make(find_picture(source, name), width)
         except UnshownError as error:
-            self._known[key] = UnshownError(str(error))
+            self._known[key] = str(error)
             raise
         if made.content is None:
             self._known[key] = made
