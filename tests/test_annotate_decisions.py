@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,12 @@ from comes.annotate import (
     Project,
     collect_answers,
     export_answers,
+    import_answers,
     summarise,
 )
+from comes.annotate.cards import SentAnswer, find_history
+from comes.annotate.exchange import read_answers, read_raw_answers
+from comes.annotate.grow import add_random_cards
 from comes.annotate.lead import (
     decide_pairs,
     freeze,
@@ -40,6 +45,14 @@ def torn_project(projects: Projects) -> Project:
     for name, words in (("Ann", ann), ("Bob", bob)):
         say(project, {(f"t{k}", "sky"): word for k, word in enumerate(words)}, name)
     return project
+
+
+def table_of(project: Project, rows: list[tuple[str, str, str]]) -> Path:
+    """Write a file of items, answers and people, about the sky."""
+    file = project.folder / "more.csv"
+    lines = [f"{item},sky,{answer},{person}\n" for item, answer, person in rows]
+    file.write_text("item,label,answer,person\n" + "".join(lines))
+    return file
 
 
 def decide(project: Project, item: str, answer: str) -> int:
@@ -90,6 +103,50 @@ def test_a_decision_replaces_what_was_said(projects: Projects) -> None:
     assert states(collect_answers(project))["t0", "sky"] == "no"
     assert len(all_cards(project)) == n_cards + 1 and len(stored(project)) == before + 2
     assert not Desk(project, "Carol", "tab-of-carol").ask()  # nobody gets the lead's card
+
+
+def test_undo_on_the_cards_leaves_decisions_and_imports_as_they_are(projects: Projects) -> None:
+    project = projects.make(6, ["sky"])
+    lea = Desk(project, "Lea", "tab-of-lea")
+    [first, *_] = lea.ask()
+    key = lea.answer(first["card"])
+    decide(project, first["name"], "yes")
+    import_answers(project, table_of(project, [("t5", "no", "Lea")]))
+    with project.reading() as connection:
+        assert [row["key"] for row in find_history(connection, "Lea")] == [key]
+    others = [row.key for row in stored(project) if row.key != key]
+    assert len(others) == 2
+    for other in others:
+        assert refusal(partial(lea.undo, other)).status == 404
+    assert lea.progress()["mine"] == 1
+    assert states(collect_answers(project))[first["name"], "sky"] == "yes"
+
+
+def test_a_decision_has_the_round_and_the_probability_of_its_question(projects: Projects) -> None:
+    project = projects.make(10, ["sky"], rate=0.5)
+    add_random_cards(project, ["sky"], 0.2)
+    [later, _] = [card for card in all_cards(project) if card.round == 1]
+    decide(project, project.item_names[later.item_id - 1], "yes")
+    [row] = read_raw_answers(project).to_dict("records")
+    assert (row["round"], row["probability"]) == (1, pytest.approx(later.probability))
+
+
+def test_a_decision_in_place_of_an_answer_with_a_hint_is_not_drawn_at_random(
+    projects: Projects,
+) -> None:
+    """The lead decides what looks wrong: no rate, prior or share may rest on these pairs."""
+    project = projects.make(6, ["sky"], **TWICE)
+    with_hint, without = Desk(project), Desk(project, "Bob", "tab-of-bob")
+    for desk, hint in ((with_hint, 0.7), (without, None)):
+        cards = desk.ask()
+        sent = [SentAnswer(c["card"], "no", f"{desk.tab}-{c['card']}", hint=hint) for c in cards]
+        desk.send(*sent)
+    [sky] = summarise(project).classes
+    assert (sky.n_chosen, sky.n_asked) == (12, 0)  # Bob's are about pairs of which Ann saw a hint
+    decide(project, "t0", "yes")
+    assert set(read_answers(project)["source"]) == {"hint"}
+    [sky] = summarise(project).classes
+    assert (sky.n_asked, sky.n_decided) == (0, 0)
 
 
 def test_a_decision_is_exported_alone(projects: Projects, tmp_path: Path) -> None:

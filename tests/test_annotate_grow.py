@@ -335,6 +335,10 @@ def test_a_draw_that_others_have_overtaken_is_refused(projects: Projects) -> Non
     add_random_cards(project, ["sky"], 0.1, seed=1)
     with pytest.raises(ComesError, match=r"questions were added while these were drawn.*again"):
         add_active_cards(project, drawn, eta)
+    (project.folder / "more.csv").write_text("item,text\nnew,news\n")
+    add_items(project, project.folder / "more.csv")
+    with pytest.raises(ComesError, match=r"questions were added while these were drawn.*again"):
+        add_active_cards(project, drawn, eta)
 
 
 def test_what_a_model_drew_is_no_fair_sample_and_exported_with_its_probability(
