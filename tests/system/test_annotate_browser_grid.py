@@ -91,6 +91,7 @@ def test_classes_by_keyboard(browser: Any, tmp_path: Path) -> None:
         settle(page)
         assert stored(project) == []
         assert said_of(page) == expected  # as it was
+        wait(page)
         page.keyboard.press("3")
         page.keyboard.press("s")  # what is answered counts, the rest is skipped
         wait_for_item(page, first, gone=True)
