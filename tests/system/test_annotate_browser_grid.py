@@ -15,6 +15,7 @@ from annotation_browser import (
     stored_pairs,
     wait,
     wait_for_item,
+    wait_for_words,
 )
 from comes.annotate import Project, create_project, serve_in_thread
 from comes.annotate.cards import By
@@ -90,6 +91,7 @@ def test_classes_by_keyboard(browser: Any, tmp_path: Path) -> None:
         settle(page)
         assert stored(project) == []
         assert said_of(page) == expected  # as it was
+        wait(page)
         page.keyboard.press("3")
         page.keyboard.press("s")  # what is answered counts, the rest is skipped
         wait_for_item(page, first, gone=True)
@@ -165,3 +167,95 @@ def test_questions_of_their_own_are_shown_in_the_grid(browser: Any, tmp_path: Pa
         page = open_grid(browser, address)
         assert page.inner_text("#heading") == "What is this text about?"
         assert page.locator(".row .description").all_inner_texts() == ["Does it rain?"]
+
+
+def refuse_first(route: Any) -> None:
+    card = route.request.post_data_json["answers"][0]["card"]
+    route.fulfill(status=409, json={"error": "too late", "card": card})
+
+
+def test_the_grid_goes_on_after_its_cards_were_fetched_again(browser: Any, tmp_path: Path) -> None:
+    project, _ = scene_project(tmp_path, n=6, n_classes=2, by="item")
+    with serve_in_thread(project) as address:
+        page = open_grid(browser, address)
+        page.route("**/api/answers", refuse_first, times=1)
+        with page.expect_response("**/api/cards"):
+            page.keyboard.press("n")
+            page.keyboard.press("Enter")
+        wait(page)
+        page.wait_for_timeout(300)  # until the reply is taken over
+        item = page.inner_text("#item-name")
+        page.keyboard.press("n")
+        page.keyboard.press("Enter")
+        wait_for_item(page, item, gone=True)
+        settle(page)
+        assert {(item, thing): "no" for thing in THINGS[:2]}.items() <= stored_pairs(
+            project
+        ).items()
+
+
+def test_a_class_that_is_off_the_screen_is_shown_before_it_is_answered(
+    browser: Any, tmp_path: Path
+) -> None:
+    project, _ = scene_project(tmp_path, n=2, n_classes=8, by="item")
+    with serve_in_thread(project) as address:
+        page = open_grid(browser, address, **ON_PHONE)
+        item = page.inner_text("#item-name")
+        for key in "1234567s":
+            page.keyboard.press(key)
+        wait_for_item(page, item, gone=True)
+        wait(page)
+        page.keyboard.press("z")
+        wait_for_item(page, item)
+        wait(page)
+        last = page.locator(".row").last
+        page.keyboard.press("x")
+        page.evaluate(SCROLLED)
+        assert said_of(page)["person"] == ""
+        assert last.evaluate("row => row.getBoundingClientRect().bottom <= innerHeight")
+        page.keyboard.press("x")
+        assert said_of(page)["person"] == "no"
+
+
+def test_comments_and_guidelines_are_about_the_marked_class(browser: Any, tmp_path: Path) -> None:
+    (tmp_path / "guide").mkdir()
+    (tmp_path / "guide" / "tree.md").write_text("with leaves")
+    guide = tmp_path / "guide"
+    project, _ = scene_project(tmp_path, n=2, by="item", guidelines=guide)
+    with serve_in_thread(project) as address:
+        page = open_grid(browser, address)
+        page.keyboard.press("g")
+        wait_for_words(page, "#guide-text", "no guidelines for this class")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowDown")
+        wait_for_words(page, "#guide", "with leaves")
+        page.keyboard.press("c")
+        assert page.inner_text("#note-about").startswith("tree")
+
+
+WINDOWS = {"tablet": (800, 1000), "phone on its side": (844, 390), "large one": (932, 430)}
+
+
+@pytest.mark.parametrize("path", ["/", "/grid"])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_open_guidelines_leave_all_in_its_place(
+    browser: Any, tmp_path: Path, window: str, path: str
+) -> None:
+    (tmp_path / "guide").mkdir()
+    (tmp_path / "guide" / "boat.md").write_text("what floats")
+    project, _ = scene_project(tmp_path, n=2, by="item", guidelines=tmp_path / "guide")
+    width, height = WINDOWS[window]
+    with serve_in_thread(project) as address:
+        page = open_page(browser, address, viewport={"width": width, "height": height})
+        page.goto(address + path)
+        wait(page)
+        parts = page.locator(".view, .side, .actions, .tools, .progress")
+        places = "parts => parts.map((part) => JSON.stringify(part.getBoundingClientRect()))"
+        before = parts.evaluate_all(places)
+        page.keyboard.press("g")
+        guide = page.locator("#guide").bounding_box()
+        assert guide["x"] + guide["width"] <= width and guide["width"] >= 200
+        if (window, path) == ("tablet", "/"):  # where there is room for a column
+            assert page.locator(".view").bounding_box()["width"] > 300
+        else:
+            assert parts.evaluate_all(places) == before

@@ -343,7 +343,7 @@ def test_a_note_is_dealt_with_where_it_stands(browser: Any, tmp_path: Path) -> N
     with serve_in_thread(project) as address:
         page = open_lead(browser, address, "/lead/notes")
         assert "Half of it is cut off." in page.inner_text("main")
-        page.get_by_role("button", name="dealt with").click()
+        page.get_by_role("button", name="Mark as dealt with").click()
         page.get_by_role("button", name="open again").wait_for()
 
 

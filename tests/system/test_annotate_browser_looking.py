@@ -127,7 +127,7 @@ TRIES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "grid, keys": ("/grid", DESKTOP, lambda page: press(page, "1", "x", "n", "m", "Enter")),
     "grid, buttons": ("/grid", ON_PHONE, lambda page: click(page, ".choice", "#rest-no", "#done")),
     "small window": ("/", SMALL, lambda page: press(page, "x", "y")),
-    "small window, grid": ("/grid", SMALL, lambda page: press(page, "1", "n", "Enter")),
+    "small window, grid": ("/grid", SMALL, lambda page: press(page, "1", "2", "Enter")),
 }
 
 
@@ -405,6 +405,16 @@ def test_a_picture_is_zoomed_moved_and_shown_whole_again(browser: Any, tmp_path:
         answer(page, "x")
         assert page.evaluate(f"{SCALE}.a") == 1  # of the next picture
         assert page.complaints == []
+
+
+def test_space_answers_about_an_enlarged_picture(browser: Any, tmp_path: Path) -> None:
+    project = picture_project(tmp_path, {"a": (400, 400), "b": (400, 400)})
+    with serve_in_thread(project) as address:
+        page = open_page(browser, address, **DESKTOP)
+        press(page, "+", "+")
+        answer(page, "Space")
+        settle(page)
+        assert stored(project) == [("Ada", "maybe")]
 
 
 def test_a_double_click_makes_a_long_receipt_readable(browser: Any, tmp_path: Path) -> None:

@@ -116,13 +116,13 @@ def go_on_alone(page: Any, said: dict[Any, str]) -> None:
     page.reload()
     wait(page)
     assert card_of(page) == before
-    wait_for_words(page, "#network", "You are offline: 7 cards are here")
+    wait_for_words(page, "#network", "No connection to the server: 7 cards are here")
     assert page.inner_text("#counts") == "1 of 8 cards, 1 by you"
     said[answer(page, "y")] = "yes"
     said[answer(page, "Space")] = "maybe"
     page.reload()  # with answers on their way
     wait(page)
-    wait_for_words(page, "#network", "You are offline: 5 cards are here")
+    wait_for_words(page, "#network", "No connection to the server: 5 cards are here")
     said[answer(page, "x")] = "no"
     wait_for_words(page, "#network", "3 answers are safe")
 
@@ -186,7 +186,7 @@ def test_the_end_counts_what_everybody_did(browser: Any, tmp_path: Path) -> None
         page.context.set_offline(False)
         wait(page, "finished")
         assert page.inner_text("#heading") == "No card is left for you"
-        assert "6 cards are with others" in page.inner_text("#item")
+        assert "6 cards are open with someone else" in page.inner_text("#item")
         assert page.inner_text("#counts") == "24 of 30 cards, 20 by you"
         assert page.inner_text("#left") == page.inner_text("#pace") == ""
         assert stored(project).count(("Ada", "no")) == 20

@@ -78,19 +78,17 @@ function askAboutCard(card) {
   const before = previous.get(card.card);
   lastClass = card.class;
   const question = view.showQuestion(card, before);
-  const change = isChange ? word("change", { class: card.class }) : "";
   isChanging = isChange;
-  if (isChange) view.showChange(change);
+  if (isChange) view.showChange(word("change", { class: card.class }));
   else view.setFlag("guarded", false);
   showGuidelines(card);
   const said = before ? word("said", { answer: word(`answer.${before}`) }) : "";
-  view.announce(change, question, card.description, find("guess").textContent, `${card.name}.`, said);
+  view.announce(question, card.description, find("guess").textContent, `${card.name}.`, said);
 }
 
 // Ask about all classes of an item.
 function askAboutItem(cards) {
   grid.showClasses(cards, mayAnswer);
-  showGuidelines(cards[0]);
   view.announce(`${cards[0].name}.`, word("grid.classes", { n: cards.length }));
 }
 
@@ -201,7 +199,7 @@ function stopClock() {
 
 // Do not count the time in which nobody can see the page.
 function watchVisibility() {
-  const isThere = ["appearing", "changed", "shown", "broken"].includes(page.dataset.state);
+  const isThere = ["appearing", "shown", "broken"].includes(page.dataset.state);
   if (document.hidden) {
     stopClock();
     keepCards();
@@ -223,7 +221,7 @@ function give(choices) {
     touched.add(card.card);
   }
   view.showTrace(given.map(({ answer }) => answer));
-  block = block.filter((card) => !given.some((one) => one.card === card));
+  block = block.filter((card) => !given.some((one) => one.card.card === card.card));
   history.push(given);
   saveHistory();
   nSince += given.length;
@@ -264,9 +262,9 @@ function answerRest(said) {
   if (isGrid && mayAnswer()) grid.answerRest(said);
 }
 
-// Write a note about the card on show.
+// Write a note about the card on show, or in the grid about the class that the keys are for.
 function note() {
-  if (block.length && ["shown", "broken"].includes(page.dataset.state)) openNote(block[0], tab);
+  if (block.length && ["shown", "broken"].includes(page.dataset.state)) openNote(isGrid ? grid.current() : block[0], tab);
 }
 
 // Leave what is on show unanswered; a picture that takes long need not be seen for that.
@@ -280,11 +278,11 @@ function skip() {
 
 // Take back what was answered last, here or elsewhere, and show it again.
 async function undo() {
-  if (isStopped()) return;
-  if (!history.length) await loadHistory();
+  if (isStopped() || isLookingBack) return;
+  if (!history.length && !(await loadHistory())) return;
   const last = history.pop();
   if (!last) {
-    if (!isLookingBack) view.say(word("hint.nothing"));
+    view.say(word("hint.nothing"));
     return;
   }
   saveHistory();
@@ -304,20 +302,26 @@ async function undo() {
   goOn();
 }
 
-// Ask the server what this person answered before this page was opened.
+// Ask the server what this person answered before this page was opened; return whether it said so
+// before anything else was done.
 async function loadHistory() {
-  if (isLookingBack) return;
+  const nBefore = nActions;
   isLookingBack = true;
-  const { body } = await request("/api/history");
+  const reply = await request("/api/history");
   isLookingBack = false;
-  if (history.length) return; // something was answered meanwhile
+  if (isStopped() || nBefore !== nActions) return false;
+  if (reply.status !== 200) {
+    view.say(view.refusal(reply));
+    return false;
+  }
   const groups = new Map(); // in the grid, answers that were given together are taken back together
-  for (const { at, ...given } of body.history ?? []) {
+  for (const { at, ...given } of reply.body.history) {
     if (takenBack.has(given.key)) continue;
     const together = isGrid ? `${at} ${given.card.item}` : given.key;
     groups.set(together, [...(groups.get(together) ?? []), given]);
   }
   history = [...groups.values()];
+  return true;
 }
 
 // Keep what can be undone for after a reload.
@@ -342,13 +346,14 @@ function lose(entry, { status, body }) {
 
 // ---- cards
 
-// Whether the server should be asked for cards: when few are left, so that nobody waits. Where there
-// are none, it is asked again when it has all answers, since only then it knows whether that is the end.
+// Whether the server should be asked for cards: when few are left, so that nobody waits, and one card sooner
+// when it has all answers, since what it counts is right then. Where there are none, it is asked again when
+// it has all answers, since only then it knows whether that is the end.
 function needsCards() {
   if (isStale) return true;
   if (!block.length) return !(isLast && countUnsent());
-  const items = new Set(block.map((card) => card.item));
-  return !isLast && (isGrid ? items.size <= FEW_ITEMS : block.length <= FEW_CARDS);
+  const [open, few] = isGrid ? [new Set(block.map((card) => card.item)).size, FEW_ITEMS] : [block.length, FEW_CARDS];
+  return !isLast && open <= (countUnsent() ? few : few + 1);
 }
 
 // Show the next card, and fetch further ones in time.
@@ -401,7 +406,7 @@ function takeCards({ cards }, isAll) {
   if (isAll) block = [...front, ...cards.filter((card) => !front.includes(card))];
   else block = [...block, ...cards.filter((card) => !isKnown(card))];
   isLast = !cards.length;
-  isStale = false;
+  if (isAll) isStale = false; // else an answer may have been refused meanwhile
   pictures.want(block);
 }
 
@@ -474,6 +479,7 @@ function pressKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || isDialogOpen()) return;
   if (event.target.closest("input, textarea, select, [contenteditable]")) return;
   const key = keyOf(event);
+  if (key === " " && event.target.closest("#guide-text")) return;
   const isItsOwn = (key === " " || key === "enter") && event.target.closest("button, a");
   const by = { arrowdown: 1, arrowup: -1 }[key];
   const number = isGrid ? classOf(key) : 0;
@@ -498,7 +504,8 @@ function pressKey(event) {
 // Have the buttons, the keys and the window heard.
 function listen() {
   for (const [id, act] of Object.entries(ACTIONS)) {
-    find(id)?.addEventListener("click", () => {
+    find(id)?.addEventListener("click", (event) => {
+      if (event.detail) view.focusStage(); // by pointer: a dialog gives the focus back to it
       act();
       if (!isDialogOpen()) view.focusStage();
     });

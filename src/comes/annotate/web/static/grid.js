@@ -1,9 +1,9 @@
 // The grid: all open classes of one item, each with no, cannot tell and yes, in the order of the
 // project. A class counts once the person has answered it; one that was never seen has no answer.
 
-import { keyFor, keyOfClass } from "./help.js";
+import { keyFor, keyOfClass, showGuidelines } from "./help.js";
 import {
-  SHAPES, find, focusStage, hasOwnQuestion, make, page, say, setFlag, showGridQuestion, writeGuess,
+  CHOICES, SHAPES, find, focusStage, hasOwnQuestion, make, say, setFlag, showGridQuestion, writeGuess,
 } from "./view.js";
 import { word } from "./words.js";
 
@@ -15,10 +15,9 @@ let shown = [];
 let cursor = null; // the card that the answer keys are for
 let mayAnswer = () => true;
 
-const observer = find("classes") && new IntersectionObserver(note, { root: find("classes"), threshold: 0.75 });
-
-// The answers that a project takes, in the order of the buttons.
-const choices = () => (page.dataset.yes === "0" ? ["no", "maybe"] : ["no", "maybe", "yes"]);
+const SEEN = 0.75; // of a row, or of the room for rows where a row is taller, is on the screen
+const threshold = Array.from({ length: 100 }, (_, k) => (k + 1) / 100);
+const observer = find("classes") && new IntersectionObserver(note, { threshold });
 
 // Show the classes of an item; `allowed` says whether an answer may be given now.
 export function showClasses(cards, allowed) {
@@ -51,7 +50,7 @@ function makeRow(card) {
   if (more) label.append(" ", make("span", { className: "description", textContent: more }));
   const guess = writeGuess(card.hint);
   if (guess) label.append(" ", make("span", { className: "guess", textContent: guess }));
-  const row = make("div", { className: "row" }, label, ...choices().map((answer) => makeChoice(card, answer)));
+  const row = make("div", { className: "row" }, label, ...CHOICES.map((answer) => makeChoice(card, answer)));
   row.dataset.card = card.card;
   row.dataset.number = card.class_number;
   row.setAttribute("role", "group");
@@ -76,7 +75,10 @@ function makeChoice(card, answer) {
 
 // Note which rows are on the screen.
 function note(entries) {
-  for (const entry of entries) if (entry.isIntersecting) seen.add(Number(entry.target.dataset.card));
+  const room = Math.min(find("classes").clientHeight, innerHeight);
+  for (const { target, intersectionRatio, intersectionRect } of entries) {
+    if (intersectionRatio >= SEEN || intersectionRect.height >= SEEN * room) seen.add(Number(target.dataset.card));
+  }
   refresh();
 }
 
@@ -110,8 +112,12 @@ function openCards() {
   return shown.filter((card) => !said.has(card.card));
 }
 
+// The card that the keys are for.
+export const current = () => cursor;
+
 // Have the answer keys mean another class.
 function moveTo(card, isScrolled = true) {
+  if (card !== cursor) showGuidelines(card);
   rows.get(cursor?.card)?.removeAttribute("aria-current");
   cursor = card;
   const row = rows.get(card?.card);
@@ -125,9 +131,14 @@ export function step(by) {
   if (shown[i]) moveTo(shown[i]);
 }
 
-// Answer the class that the keys are for, and go to the next one without an answer.
+// Answer the class that the keys are for, and go to the next one without an answer; scroll to one that
+// was not on the screen.
 export function answerHere(answer) {
-  if (!cursor || !choices().includes(answer)) return;
+  if (!cursor || !CHOICES.includes(answer)) return;
+  if (!seen.has(cursor.card)) {
+    moveTo(cursor);
+    return;
+  }
   set(cursor, answer);
   const i = shown.indexOf(cursor);
   const next = [...shown.slice(i + 1), ...shown.slice(0, i)].find((card) => !said.has(card.card));
@@ -141,7 +152,7 @@ export function cycle(number) {
     say(word("grid.not_asked"));
     return;
   }
-  const order = [...choices().reverse(), null];
+  const order = [null, ...CHOICES].reverse();
   moveTo(card);
   set(card, order[(order.indexOf(said.get(card.card) ?? null) + 1) % order.length]);
 }

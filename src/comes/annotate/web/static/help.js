@@ -1,8 +1,8 @@
 // What helps to answer: the keys, which people may choose, the help that lists them, a note on a card,
 // the guidelines of a class, and an introduction with three example cards.
 
-import { load, post, save } from "./queue.js";
-import { SHAPES, find, isGrid, make, page, refusal, say } from "./view.js";
+import { load, post, request, save } from "./queue.js";
+import { CHOICES, SHAPES, find, isGrid, make, page, refusal, say } from "./view.js";
 import { chooseLanguage, word } from "./words.js";
 
 // ---- keys; those that were chosen are kept in this browser
@@ -70,7 +70,7 @@ function labelButtons() {
   for (const hint of document.querySelectorAll("kbd[data-action]")) {
     const key = keyFor(hint.dataset.action);
     hint.textContent = writeKey(key);
-    const shortcut = key === " " ? "Space" : key.length === 1 ? key.toUpperCase() : "Enter";
+    const shortcut = key === " " ? "Space" : key.charAt(0).toUpperCase() + key.slice(1);
     hint.closest("button")?.setAttribute("aria-keyshortcuts", shortcut);
   }
 }
@@ -79,7 +79,7 @@ function labelButtons() {
 
 // The actions that this page has.
 function shownActions() {
-  return CHANGEABLE.filter((action) => find(action) || (isGrid && action !== "guidelines"));
+  return CHANGEABLE.filter((action) => find(action) || (isGrid && CHOICES.includes(action)));
 }
 
 // Show the keys; each that can be changed is a button that waits for another key.
@@ -155,15 +155,15 @@ async function sendNote(event) {
 // headings, lists, bold and italics are shown; all else is shown as it was written.
 
 const PANEL = "comes-guidelines"; // whether the panel is open
-const fetched = new Map(); // class number -> promise of its guidelines
+const fetched = new Map(); // class number -> its guidelines
 
 let guided = null; // the card whose class they are about
 
-// Return the guidelines of a class; null where it has none, or they cannot be fetched now.
+// Return the guidelines of a class; null where it has none, undefined where they cannot be fetched now.
 async function fetchGuidelines(number) {
   if (!fetched.has(number)) {
-    const reply = fetch(`/api/guidelines/${number}`).then((got) => (got.ok ? got.json() : null));
-    fetched.set(number, reply.catch(() => (fetched.delete(number), null)));
+    const { status, body } = await request(`/api/guidelines/${number}`);
+    if (status === 200 || status === 404) fetched.set(number, status === 200 ? body : null);
   }
   return fetched.get(number);
 }
@@ -207,7 +207,7 @@ export async function showGuidelines(card) {
     return make("img", { src: `/guidelines/${card.class_number}/${k + 1}`, alt, loading: "lazy" });
   });
   const text = found?.is_markdown ? writeMarkdown(found.text) : [make("p", { className: "as-written" }, found?.text ?? "")];
-  const none = make("p", { className: "faint" }, word("guide.none"));
+  const none = make("p", { className: "faint" }, word(found === undefined ? "guide.lost" : "guide.none"));
   const isEmpty = !found || (!found.text && !pictures.length);
   find("guide-text").replaceChildren(...(isEmpty ? [none] : [...text, ...pictures]));
   find("guide-text").scrollTop = 0;

@@ -42,7 +42,7 @@ export function showPicture(next, picture) {
   put(next, picture);
 }
 
-// Show an item, from its top. What was on the screen for the card before counts, where it is the same.
+// Show an item, from its top. Of a text, what was on the screen for the card before counts.
 function put(next, element) {
   const before = card?.item === next.item ? noted.get(card.card) : null;
   clear(element);
@@ -82,7 +82,7 @@ export function clear(element) {
 }
 
 // Note whether a finger that moves up or down scrolls, and whether there is more below.
-export function measure() {
+function measure() {
   if (isPulled || isZoomed()) return;
   const root = document.documentElement;
   const scrolls = stage.scrollHeight > stage.clientHeight + 1 || root.scrollHeight > innerHeight + 1;
@@ -90,9 +90,9 @@ export function measure() {
   find("below").hidden = card === null || !hasMore();
 }
 
-// Whether a part of the item is still below what is shown.
+// Whether a part of the item is still below what is shown; an enlarged picture is moved instead.
 export function hasMore() {
-  return stage.scrollHeight - stage.clientHeight - stage.scrollTop > 8;
+  return !isZoomed() && stage.scrollHeight - stage.clientHeight - stage.scrollTop > 8;
 }
 
 // Show the next part of the item; first what was not on the screen yet.
@@ -162,7 +162,7 @@ function watch() {
 // ---- looking closer
 
 // Whether the picture is enlarged, so that dragging moves it.
-export function isZoomed() {
+function isZoomed() {
   return image !== null && place.scale > 1;
 }
 
@@ -234,7 +234,7 @@ async function loadFull(shown) {
 
 // Move and leave what is enlarged by keys.
 function pressKey(event) {
-  if (!isZoomed() || isDialogOpen()) return;
+  if (event.defaultPrevented || !isZoomed() || isDialogOpen()) return;
   const [dx, dy] = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [0, 0];
   if (event.key === "Escape") fit();
   else if (dx || dy) pan(KEY_STEP * dx, KEY_STEP * dy);

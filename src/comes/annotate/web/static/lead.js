@@ -5,6 +5,7 @@
 import { listenToDrops, PATIENCE, post, send, showQuestion, tell } from "./requests.js";
 
 const EVERY = 10_000; // milliseconds
+const STORING = 600_000; // that a table may take
 const FIELDS = ":is(textarea, select, input:not([type=checkbox], [type=radio], [type=hidden]))";
 const main = document.querySelector("main");
 
@@ -154,9 +155,12 @@ async function sendTable(form) {
     method: "PUT",
     headers: { "Content-Type": "application/octet-stream" },
     body: file ?? new Blob([pasted, "\n"]),
+    signal: AbortSignal.timeout(STORING),
   });
   tell(form, reply);
-  if (!reply.error) await refresh({ isWanted: true });
+  if (reply.error) return;
+  form.elements.file.value = form.elements.table.value = ""; // the next table comes anew
+  await refresh({ isWanted: true });
 }
 
 // Show a new link, this once, for each address of the server.

@@ -3,7 +3,7 @@
 import { fill } from "./view.js";
 
 export const PATIENCE = 20_000; // milliseconds
-const LOST = "the server cannot be reached; nothing was changed";
+const LOST = "no reply came; reload the page to see whether it was changed";
 
 // Send something; return what came back, or { error }.
 export async function send(address, options = {}) {

@@ -49,16 +49,24 @@ async function sendFiles(chosen) {
   }
   find("sent").hidden = true;
   find("sending").textContent = "";
-  find("refused").hidden = !refused.length;
-  find("refused").replaceChildren(...refused.map((text) => make("li", {}, text)));
+  showRefused(refused);
   listFiles();
   await countItems();
+}
+
+// Say what was refused, and why.
+function showRefused(texts) {
+  find("refused").hidden = !texts.length;
+  find("refused").replaceChildren(...texts.map((text) => make("li", {}, text)));
 }
 
 let queue = Promise.resolve(); // what is dropped meanwhile waits
 
 function queueFiles(chosen) {
-  queue = queue.then(() => chosen).then((ready) => ready.length && sendFiles(ready));
+  queue = queue
+    .then(() => chosen)
+    .then((ready) => ready.length && sendFiles(ready))
+    .catch((error) => showRefused([`What was dropped cannot be read: ${error.message}`]));
 }
 
 // Return the files of a drop; those in folders, too.

@@ -6,6 +6,8 @@ const CACHE = "comes";
 const PAGES = ["/", "/grid"];
 const PICTURE = /^\/items\/\d+$/;
 const MOST_PICTURES = 100;
+const PATIENCE = 5_000; // milliseconds with the network, where something is kept
+const NO_SERVER = [502, 503, 504]; // what stands before it replies
 
 addEventListener("install", () => skipWaiting());
 addEventListener("activate", (event) => event.waitUntil(clients.claim()));
@@ -16,17 +18,15 @@ addEventListener("fetch", (event) => {
   event.respondWith(respond(event, pathname));
 });
 
-// Return what the network brings, or else what was kept.
+// Return what the network brings, or else, or where that takes long, what was kept.
 async function respond(event, path) {
-  try {
-    const reply = await fetch(event.request);
-    event.waitUntil(keep(path, reply.clone()));
-    return reply;
-  } catch (error) {
-    const kept = await caches.match(path);
-    if (kept) return kept;
-    throw error;
-  }
+  const kept = await caches.match(path);
+  const coming = fetch(event.request);
+  event.waitUntil(coming.then((reply) => keep(path, reply.clone()), () => {}));
+  if (!kept) return coming;
+  const tooLong = new Promise((resolve) => setTimeout(resolve, PATIENCE));
+  const reply = await Promise.race([coming, tooLong]).catch(() => null);
+  return !reply || NO_SERVER.includes(reply.status) ? kept : reply;
 }
 
 // Keep a response; nothing is kept of somebody who is no longer let in, or is now another person.

@@ -4,15 +4,18 @@
 import { word } from "./words.js";
 
 const TRACE = 1600; // milliseconds that the last answer is shown
-export const ANSWERS = ["no", "maybe", "yes", "skip"];
+const BRIEF = 5_000; // and a message; so long, nothing but a loss takes the place of one about a loss
+const ANSWERS = ["no", "maybe", "yes", "skip"];
 export const SHAPES = { no: "✕", maybe: "?", yes: "✓", skip: "↷" };
 
 export const find = (id) => document.getElementById(id);
 export const page = find("page");
 export const isGrid = page?.dataset.mode === "grid";
+export const CHOICES = page?.dataset.yes === "0" ? ["no", "maybe"] : ["no", "maybe", "yes"]; // of the project
 
 let noticeTimer;
 let traceTimer;
+let lossSince = -Infinity;
 let nLate = 0; // answers that the notice says came too late
 
 // Make an element with properties and children.
@@ -72,11 +75,13 @@ export function showAim(answer) {
 
 // Say something for a while.
 export function say(text, isAboutLoss = false) {
+  if (!isAboutLoss && performance.now() - lossSince < BRIEF) return;
+  if (isAboutLoss) lossSince = performance.now();
   clearTimeout(noticeTimer);
   find("notice").textContent = text;
   find("notice").classList.toggle("loss", isAboutLoss);
   if (!isAboutLoss) nLate = 0;
-  if (text) noticeTimer = setTimeout(() => say(""), isAboutLoss ? 20_000 : 5_000);
+  if (text) noticeTimer = setTimeout(() => say(""), isAboutLoss ? 20_000 : BRIEF);
 }
 
 // Say that one more answer came too late.
