@@ -1,6 +1,7 @@
 """The annotation page in a browser, as a person uses it: opening, answering, waiting, looking."""
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,20 @@ def wait_for_item(page: Any, name: str, gone: bool = False) -> None:
 def settle(page: Any) -> None:
     """Wait until the server has all answers."""
     page.wait_for_function("() => !Object.keys(localStorage).some(k => k.includes('queue'))")
+
+
+def held(project: Project) -> set[str | None]:
+    """Return whose open cards are leased now."""
+    query = select(cards).where(~cards.c.is_done, cards.c.leased_until >= time.time())
+    with project.reading() as connection:
+        return {row.annotator for row in connection.execute(query)}
+
+
+def wait_until_free(project: Project) -> None:
+    until = time.monotonic() + 120
+    while held(project):
+        assert time.monotonic() < until, "the cards are not given back"
+        time.sleep(0.02)
 
 
 def stored(project: Project) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from annotation_browser import (
     scene_project,
     skip_introduction,
     wait,
+    wait_until_free,
 )
 from comes.annotate import create_project, serve_in_thread
 from comes.annotate.cards import Answer
@@ -110,7 +111,8 @@ def test_no_page_of_the_lead_has_a_serious_fault(browser: Any, tmp_path: Path, w
         page.keyboard.press("c")
         page.locator("#note-form .main").click()
         page.wait_for_selector("#note-dialog:not([open])", state="attached")
-        page.goto("about:blank")  # the cards are free again
+        page.goto("about:blank")
+        wait_until_free(project)
         Desk(project, "Bob", "tab-of-Bob").answer_all(lambda _: next(words))
         Desk(project, "Eva", "tab-of-Eva").answer_all(lambda _: "yes")
         assert find_disagreements(AnswerCache(project).read())

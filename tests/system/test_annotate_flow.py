@@ -12,6 +12,7 @@ from sqlalchemy import select
 from annotation_browser import (
     answer,
     card_of,
+    held,
     open_page,
     say_name,
     scene_project,
@@ -21,6 +22,7 @@ from annotation_browser import (
     stored_pairs,
     wait,
     wait_for_item,
+    wait_until_free,
 )
 from browser import launch_browser
 from comes.annotate import Project, create_project, export_answers, serve_in_thread
@@ -71,20 +73,6 @@ def kept(page: Any) -> int:
         page.evaluate("""() => Object.keys(localStorage).filter(k => k.startsWith("comes-queue-"))
             .flatMap(k => JSON.parse(localStorage[k]).entries).length""")
     )
-
-
-def held(project: Project) -> set[str | None]:
-    """Return whose open cards are leased now."""
-    query = select(cards).where(~cards.c.is_done, cards.c.leased_until >= time.time())
-    with project.reading() as connection:
-        return {row.annotator for row in connection.execute(query)}
-
-
-def wait_until_free(project: Project) -> None:
-    until = time.monotonic() + 120
-    while held(project):
-        assert time.monotonic() < until, "the cards are not given back"
-        time.sleep(0.02)
 
 
 # ---- a slow network, and none

@@ -9,7 +9,11 @@ const MOST_PICTURES = 100;
 const PATIENCE = 5_000; // milliseconds with the network, where something is kept
 const NO_SERVER = [502, 503, 504]; // what stands before it replies
 
-addEventListener("install", () => skipWaiting());
+addEventListener("install", (event) => {
+  // What a page sends while it is closed is lost if it comes here, where the browser allows another way.
+  event.addRoutes?.({ condition: { requestMethod: "POST" }, source: "network" });
+  skipWaiting();
+});
 addEventListener("activate", (event) => event.waitUntil(clients.claim()));
 addEventListener("fetch", (event) => {
   const { origin, pathname, search } = new URL(event.request.url);
