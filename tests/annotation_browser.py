@@ -187,7 +187,7 @@ def held(project: Project) -> set[str | None]:
 
 
 def wait_until_free(project: Project) -> None:
-    until = time.monotonic() + 120
+    until = time.monotonic() + 20
     while held(project):
         assert time.monotonic() < until, "the cards are not given back"
         time.sleep(0.02)

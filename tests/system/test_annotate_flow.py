@@ -219,6 +219,26 @@ def test_a_closed_tab_gives_its_cards_back_and_they_and_undo_are_found_again(
     project.engine.dispose()
 
 
+def test_every_tab_that_is_left_gives_its_cards_back(browser: Any, tmp_path: Path) -> None:
+    """What a page sends last does not pass through the service worker, which may drop it."""
+    project = text_project(tmp_path, 60, 2)
+    with serve_in_thread(project) as address:
+        first = open_page(browser, address)
+        for _ in range(8):
+            answer(first, "x")
+        settle(first)
+        for _ in range(8):
+            page = first.context.new_page()
+            page.goto(address)
+            wait(page)
+            page.keyboard.press("z")
+            settle(page)
+            page.goto("about:blank")
+        first.goto("about:blank")
+        wait_until_free(project)
+    project.engine.dispose()
+
+
 def test_going_back_and_reloading_lose_no_card(browser: Any, tmp_path: Path) -> None:
     project = text_project(tmp_path, 60, 2)
     with serve_in_thread(project) as address:
