@@ -227,8 +227,12 @@ class PictureRoutes:
         """Make a display size and keep it; remember what goes as it is, and what is broken."""
         if len(self._known) >= REMEMBERED:
             self._known.clear()
+        # A small size is made of the largest one, where that is kept: it takes a fifth of the time.
+        is_small = width is not None and width < WIDTHS[-1]
+        largest = self._cache.read(f"{key.partition('-')[0]}-{WIDTHS[-1]}") if is_small else None
         try:
-            made = self._decoder.make(find_picture(source, name), width)
+            kept = largest and largest.content
+            made = self._decoder.make(kept or find_picture(source, name), width)
         except UnshownError as error:
             self._known[key] = str(error)
             raise
