@@ -697,7 +697,7 @@ def annotation_scale_table() -> Table:
         rows.append((title, *(answer[f"{when}_{state}_p95"] for when in ("before", "after"))))
     return [
         ["", "before", "now", "now over before"],
-        *([title, f"{old:g}", f"{new:g}", f"{new / old:.2g}"] for title, old, new in rows),
+        *([title, f"{old:g}", f"{new:g}", f"{new / old:.2f}"] for title, old, new in rows),
     ]
 
 
