@@ -175,6 +175,7 @@ links = Table(  # that let somebody in
 LEADS_TAB = "lead"  # the tab of an answer by which the lead decides about a pair
 IMPORT_TAB = "import"  # of an answer that a file had
 FROZEN = "frozen_at"  # the setting of a project that takes no more answers
+ADDRESSES = "addresses"  # the setting that holds where a project was served last
 WRITES = {"writes": True}  # execution option of connections that change something
 ROWS_AT_ONCE = 50_000  # in one INSERT
 

@@ -117,9 +117,6 @@ def init(
     print_summary(done, as_json)
 
 
-ADDRESSES = "addresses"  # the setting that holds where a project was served last
-
-
 @command()
 def serve(
     folder: Folder,

@@ -27,7 +27,7 @@ from comes.annotate.exchange import export_answers, export_raw_answers
 from comes.annotate.grow import set_controls
 from comes.annotate.links import Role, list_links, make_link, revoke_links
 from comes.annotate.project import Project
-from comes.annotate.schema import controls, hints, settings
+from comes.annotate.schema import ADDRESSES, controls, hints, settings
 from comes.annotate.summary import (
     SKIP,
     YES,
@@ -141,7 +141,6 @@ AT_ONCE = 20  # disagreements on a page
 ROWS = 50  # answers on a page
 FILTERS = ("item", "class", "person", "state")  # of answers
 EXAMPLES = 3  # pictures of a class
-ADDRESSES = "addresses"  # the setting that holds where the project is served
 EXPORTS: dict[str, tuple[Callable[[Project, Path], Any], tuple[str, ...]]] = {
     "answers": (export_answers, ("csv", "parquet", "jsonl", "npz", "xlsx")),
     "raw": (export_raw_answers, ("csv", "parquet", "xlsx")),

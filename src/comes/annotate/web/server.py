@@ -25,6 +25,7 @@ from starlette.types import ASGIApp
 from comes.annotate.cards import RefusedError
 from comes.annotate.links import KnownLinks, Role, list_links, make_link, revoke_links
 from comes.annotate.project import DESCRIPTION, Project
+from comes.annotate.schema import ADDRESSES
 from comes.annotate.web.annotate import AnswerPages
 from comes.annotate.web.app import Guard, Site, describe_error, is_loopback, parse_host
 from comes.annotate.web.lead import LeadPages
@@ -115,9 +116,6 @@ def describe_addresses(addresses: Sequence[str], made: dict[str, str] | None) ->
         *lines,
         f"Keep these links: {once}." if made else f"Links from before are valid; {before}.",
     ]
-
-
-ADDRESSES = "addresses"  # the setting that holds where a project was served last
 
 
 def find_links(

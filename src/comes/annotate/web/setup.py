@@ -35,6 +35,7 @@ from comes.annotate.items import JSON_LINES, read_classes, read_items
 from comes.annotate.lead import LEAD
 from comes.annotate.links import KnownLinks, make_link
 from comes.annotate.project import Project, create_project
+from comes.annotate.schema import ADDRESSES
 from comes.annotate.web.app import (
     LARGEST_UPLOAD,
     Body,
@@ -44,7 +45,7 @@ from comes.annotate.web.app import (
     receive_file,
     render,
 )
-from comes.annotate.web.server import ADDRESSES, LEASE, guard_routes, make_app
+from comes.annotate.web.server import LEASE, guard_routes, make_app
 from comes.datasets.images import PICTURE_ENDINGS, image_names
 from comes.datasets.table import TABLE_ENDINGS
 from comes.errors import ComesError, ComesWarning
